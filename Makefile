@@ -1,0 +1,135 @@
+# attest: `make help` lists the targets. Everything is built below $(BUILD); CC, CFLAGS, LDFLAGS, PREFIX, DESTDIR, V=1 are yours.
+
+VERSION := $(shell sed -n 's/^.define ATTEST_VERSION_[A-Z]* \([0-9]*\)/\1/p' include/attest.h | paste -sd.)
+SOMAJOR := $(firstword $(subst ., ,$(VERSION)))
+BUILD   ?= build
+PREFIX  ?= /usr/local
+CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
+AR      ?= ar
+CFLAGS  ?= -O2 -g
+WERROR  ?= -Werror
+NVCC    ?= $(shell command -v nvcc)
+Q       := $(if $(V),,@)
+
+ARCH    := $(shell $(CC) -dumpmachine | cut -d- -f1)
+WARN    := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes $(WERROR)
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARN) -Iinclude -fPIC -fopenmp -fvisibility=hidden -MMD -MP $(CFLAGS)
+
+# ---- what is built from what ------------------------------------------------------------------------------------------------
+LIB_SRC  := $(wildcard lib/*.c lib/ref/*.c) $(filter-out lib/cpu/cpu_fwd_%.c,$(wildcard lib/cpu/*.c)) lib/cpu/cpu_fwd_scalar.c
+# One kernel file per instruction set, each with the flags of that set and of no other.
+X86_KERNELS := avx2 avx512 avx512bf16 amx
+ISA_avx2       := -mavx2 -mfma -mf16c
+ISA_avx512     := $(ISA_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
+ISA_avx512bf16 := $(ISA_avx512) -mavx512bf16
+ISA_amx        := $(ISA_avx512bf16) -mamx-tile -mamx-bf16
+ifeq ($(ARCH),x86_64)
+LIB_SRC += $(X86_KERNELS:%=lib/cpu/cpu_fwd_%.c)
+endif
+TOOL_SRC := $(wildcard tool/*.c)
+TEST_SRC := $(wildcard tests/test_*.c)
+FUZZ_SRC := $(wildcard tests/fuzz_*.c)
+
+obj      = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+LIB_OBJ := $(call obj,$(LIB_SRC))
+SHARED  := $(BUILD)/libattest.so.$(VERSION)
+STATIC  := $(BUILD)/libattest.a
+TESTS   := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
+FUZZERS := $(FUZZ_SRC:tests/%.c=$(BUILD)/tests/%)
+BUILD_ID := $(shell cat include/attest.h $(sort $(wildcard lib/*.[ch] lib/*/*.[ch] lib/*.def lib/*/*.def)) | sha256sum | cut -c1-12)
+
+.PHONY: all lib deps test test-long prove bench-peers install uninstall clean help format check-format tests
+.DEFAULT_GOAL := all
+
+all: $(BUILD)/attest $(SHARED) $(STATIC) cuda-note  ## build/attest, build/libattest.so.* and build/libattest.a
+lib: $(SHARED) $(STATIC)
+tests: $(TESTS) $(FUZZERS)
+
+.PHONY: cuda-note
+cuda-note:
+	$(if $(NVCC),,@test -e $(BUILD)/.cpu-only || { echo "attest: no nvcc here: CPU-only build"; touch $(BUILD)/.cpu-only; })
+
+# ---- rules ------------------------------------------------------------------------------------------------------------------
+# Kernels and the oracle are numerical code: always -O3, whatever CFLAGS says first, and contraction is chosen, not left to taste.
+$(BUILD)/obj/lib/cpu/%.o: ALL_CFLAGS += -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math
+$(BUILD)/obj/lib/ref/%.o: ALL_CFLAGS += -O3 -ffp-contract=off
+$(foreach isa,$(X86_KERNELS),$(eval $(BUILD)/obj/lib/cpu/cpu_fwd_$(isa).o: ALL_CFLAGS += $(ISA_$(isa))))
+$(BUILD)/obj/lib/context.o: ALL_CFLAGS += -DATTEST_BUILD_ID='"$(BUILD_ID)"'
+$(BUILD)/obj/lib/context.o: include/attest.h $(LIB_SRC)
+
+$(BUILD)/obj/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CC  $<")
+	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
+
+$(STATIC): $(LIB_OBJ)
+	$(if $(V),,@echo "  AR  $@")
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(SHARED): $(LIB_OBJ) lib/attest.map
+	$(if $(V),,@echo "  LD  $@")
+	$(Q)$(CC) -shared -Wl,-soname,libattest.so.$(SOMAJOR) -Wl,--version-script=lib/attest.map -Wl,-z,defs $(CFLAGS) $(LDFLAGS) \
+	    -o $@ $(LIB_OBJ) -fopenmp -lm
+	$(Q)ln -sf $(@F) $(BUILD)/libattest.so.$(SOMAJOR) && ln -sf $(@F) $(BUILD)/libattest.so
+
+# The workbench takes its third-party libraries statically, so that it can be copied to a machine that has none of them.
+$(BUILD)/attest: $(call obj,$(TOOL_SRC)) $(STATIC)
+	$(if $(V),,@echo "  LD  $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -Wl,-Bstatic -ljansson -Wl,-Bdynamic -fopenmp -lm
+
+TEST_COMMON := $(filter-out $(TEST_SRC) $(FUZZ_SRC),$(wildcard tests/*.c))
+$(TESTS) $(FUZZERS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call obj,$(TEST_COMMON)) $(STATIC)
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  LD  $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -fopenmp -lm
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+
+# ---- set-up, tests, proof, benchmarks ------------------------------------------------------------------------------------------
+test:       ## install what is missing, build, and run the test suite (under 10 minutes on 2 cores)
+	@scripts/deps.sh build test
+	@$(MAKE) --no-print-directory all tests
+	@BUILD=$(BUILD) CC="$(CC)" prove --timer --comments $(PROVE_FLAGS) tests/*.t
+
+test-long:  ## the same tests with the long variants: bigger shapes, more random draws, longer fuzzing
+	@ATTEST_TEST_LONG=1 $(MAKE) --no-print-directory test
+
+prove:      ## install what is missing, build, check every kernel this machine can run, benchmark it, print both tables
+	@scripts/deps.sh build
+	@$(MAKE) --no-print-directory all
+	@$(BUILD)/attest check --suite suites/prove.txt --kernel '*'
+	@$(BUILD)/attest bench --suite suites/bench.txt --kernel '*'
+
+bench-peers: ## install the peers, time them and attest interleaved, print the table, write bench/results JSON
+	@scripts/deps.sh build bench
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(BUILD) bench/peers.sh
+
+# ---- install ----------------------------------------------------------------------------------------------------------------
+install: all  ## copy program, libraries, header, pkg-config file and man pages to $(DESTDIR)$(PREFIX)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig \
+	    $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man3
+	install -m755 $(BUILD)/attest $(DESTDIR)$(PREFIX)/bin/attest
+	install -m644 include/attest.h $(DESTDIR)$(PREFIX)/include/attest.h
+	install -m644 $(STATIC) $(DESTDIR)$(PREFIX)/lib/libattest.a
+	install -m755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/$(notdir $(SHARED))
+	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(PREFIX)/lib/libattest.so.$(SOMAJOR)
+	ln -sf libattest.so.$(SOMAJOR) $(DESTDIR)$(PREFIX)/lib/libattest.so
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' lib/attest.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/attest.pc
+	install -m644 docs/attest.1 $(DESTDIR)$(PREFIX)/share/man/man1/attest.1
+	install -m644 docs/attest.3 $(DESTDIR)$(PREFIX)/share/man/man3/attest.3
+
+uninstall:  ## remove what install put there
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/attest include/attest.h lib/libattest.a lib/libattest.so lib/libattest.so.$(SOMAJOR) \
+	    lib/$(notdir $(SHARED)) lib/pkgconfig/attest.pc share/man/man1/attest.1 share/man/man3/attest.3)
+
+# ---- housekeeping -----------------------------------------------------------------------------------------------------------
+FORMATTED = $(shell git ls-files '*.c' '*.h' 2>/dev/null)
+format:     ## let clang-format lay out the sources
+	clang-format -i $(FORMATTED)
+check-format:
+	clang-format --dry-run -Werror $(FORMATTED)
+clean:      ## remove $(BUILD)
+	rm -rf $(BUILD)
+help:       ## this list
+	@sed -n 's/^\([a-z-]*\):.*##\(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-12s%s\n", $$1, $$2}'

@@ -1,0 +1,181 @@
+/*
+ * context.c - status words, versions, error text, and the context: threads, CPU features, last error.
+ */
+#include "internal.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *attest_status_name(attest_status status)
+{
+    static const char *const names[] = {"ok", "argument", "parse", "unsupported", "unavailable", "workspace", "memory", "internal"};
+    size_t index = (size_t)status;
+    return index < sizeof names / sizeof *names ? names[index] : "unknown";
+}
+
+#define STRING_(x) #x
+#define STRING(x)  STRING_(x)
+
+const char *attest_version(void)
+{
+    return STRING(ATTEST_VERSION_MAJOR) "." STRING(ATTEST_VERSION_MINOR) "." STRING(ATTEST_VERSION_PATCH);
+}
+
+const char *attest_build_id(void)
+{
+    return ATTEST_BUILD_ID;
+}
+
+attest_status fail(struct text why, attest_status status, const char *format, ...)
+{
+    if (why.data && why.size) {
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(why.data, why.size, format, arguments);
+        va_end(arguments);
+    }
+    return status;
+}
+
+struct text context_text(attest_context *context)
+{
+    context->detail[0] = 0;
+    return (struct text){context->detail, sizeof context->detail};
+}
+
+attest_status struct_read(void *own, size_t own_size, const void *theirs, const char *name, struct text why)
+{
+    if (!theirs)
+        return fail(why, ATTEST_ERROR_ARGUMENT, "%s is NULL", name);
+    uint64_t size;
+    memcpy(&size, theirs, sizeof size);
+    if (size < own_size)
+        return fail(why, ATTEST_ERROR_ARGUMENT, "%s.size is %llu; set it to sizeof, which is at least %zu", name,
+                    (unsigned long long)size, own_size);
+    if (size > 65536)
+        return fail(why, ATTEST_ERROR_ARGUMENT, "%s.size is %llu; set it to sizeof", name, (unsigned long long)size);
+    for (size_t i = own_size; i < size; i++)
+        if (((const unsigned char *)theirs)[i])
+            return fail(why, ATTEST_ERROR_ARGUMENT, "%s has a field that this library (%s) does not know, and it is not 0", name,
+                        attest_version());
+    memcpy(own, theirs, own_size);
+    memcpy(own, &(uint64_t){own_size}, sizeof size);
+    return ATTEST_OK;
+}
+
+/* ---- features -------------------------------------------------------------------------------------------------------------- */
+
+/* Disabling a feature disables those built on it: avx512bf16 and amx need avx512, which needs avx2. */
+static const struct {
+    const char *name;
+    unsigned bit;
+    unsigned with_dependents;
+} features[] = {
+    {"avx2", FEATURE_AVX2, FEATURE_AVX2 | FEATURE_AVX512 | FEATURE_AVX512BF16 | FEATURE_AMX},
+    {"avx512", FEATURE_AVX512, FEATURE_AVX512 | FEATURE_AVX512BF16 | FEATURE_AMX},
+    {"avx512bf16", FEATURE_AVX512BF16, FEATURE_AVX512BF16 | FEATURE_AMX},
+    {"amx", FEATURE_AMX, FEATURE_AMX},
+};
+enum { FEATURE_COUNT = sizeof features / sizeof *features };
+
+const char *feature_list(unsigned set, char *text, size_t size)
+{
+    size_t used = 0;
+    if (size)
+        text[0] = 0;
+    for (int i = 0; i < FEATURE_COUNT; i++)
+        if ((set & features[i].bit) && used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "", features[i].name);
+    return text;
+}
+
+static void features_changed(attest_context *context)
+{
+    feature_list(context->features, context->feature_text, sizeof context->feature_text);
+}
+
+/* `list` is comma-separated; spaces and empty items are skipped. Nothing is disabled if one name is unknown. */
+static attest_status disable(attest_context *context, const char *list, const char *source)
+{
+    unsigned gone = 0;
+    for (const char *at = list; *at;) {
+        size_t length = strcspn(at, ", ");
+        unsigned found = 0;
+        for (int i = 0; i < FEATURE_COUNT; i++)
+            if (strlen(features[i].name) == length && !strncmp(features[i].name, at, length))
+                found = features[i].with_dependents;
+        if (length && !found)
+            return fail(context_text(context), ATTEST_ERROR_ARGUMENT, "%s: unknown feature '%.*s'; known are avx2, avx512, avx512bf16, amx",
+                        source, (int)(length < 40 ? length : 40), at);
+        gone |= found;
+        at += length;
+        at += strspn(at, ", ");
+    }
+    context->features &= ~gone;
+    features_changed(context);
+    return ATTEST_OK;
+}
+
+attest_status attest_context_disable(attest_context *context, const char *list)
+{
+    if (!context)
+        return ATTEST_ERROR_ARGUMENT;
+    struct text why = context_text(context);
+    if (!list)
+        return fail(why, ATTEST_ERROR_ARGUMENT, "features is NULL");
+    return disable(context, list, "features");
+}
+
+const char *attest_context_features(const attest_context *context)
+{
+    return context ? context->feature_text : "";
+}
+
+/* ---- context --------------------------------------------------------------------------------------------------------------- */
+
+attest_status attest_context_create(attest_context **context)
+{
+    if (!context)
+        return ATTEST_ERROR_ARGUMENT;
+    attest_context *made = calloc(1, sizeof *made);
+    *context = made;
+    if (!made)
+        return ATTEST_ERROR_MEMORY;
+    made->threads = omp_get_max_threads();
+    if (made->threads < 1)
+        made->threads = 1;
+    if (made->threads > THREADS_MAX)
+        made->threads = THREADS_MAX;
+    made->features = cpu_features_found();
+    features_changed(made);
+    const char *list = getenv("ATTEST_DISABLE");
+    return list ? disable(made, list, "ATTEST_DISABLE") : ATTEST_OK;
+}
+
+void attest_context_destroy(attest_context *context)
+{
+    free(context);
+}
+
+const char *attest_context_detail(const attest_context *context)
+{
+    return context ? context->detail : "the context is NULL";
+}
+
+attest_status attest_context_set_threads(attest_context *context, int threads)
+{
+    if (!context)
+        return ATTEST_ERROR_ARGUMENT;
+    struct text why = context_text(context);
+    if (threads < 1 || threads > THREADS_MAX)
+        return fail(why, ATTEST_ERROR_ARGUMENT, "threads is %d; it must be 1 to %d", threads, THREADS_MAX);
+    context->threads = threads;
+    return ATTEST_OK;
+}
+
+int attest_context_threads(const attest_context *context)
+{
+    return context ? context->threads : 0;
+}

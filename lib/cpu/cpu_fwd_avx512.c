@@ -1,0 +1,18 @@
+/*
+ * cpu_fwd_avx512.c - forward attention on f32, f16 and bf16 with AVX-512. 24 accumulators, 3 vectors of rows and a few broadcasts fill the 32 registers.
+ */
+#include "cpu.h"
+
+#include "vec_avx512.h"
+#include "vec_math.h"
+
+#define PAIR 1
+enum { TILE_VECS = 3, TILE_KEYS = 8, KEY_ALIGN = 1, DECODE_GROUP = 4 };
+
+#define vf_step vf_fma
+
+#include "rows_tile.h"
+#include "decode_tile.h"
+
+#define CODE cpu_code_avx512
+#include "kernel_code.h"

@@ -1,0 +1,18 @@
+/*
+ * cpu_fwd_scalar.c - forward attention on f32, f16 and bf16 in portable C, four floats a vector. The slow, always-right path: no intrinsics, runs on every machine.
+ */
+#include "cpu.h"
+
+#include "vec_scalar.h"
+#include "vec_math.h"
+
+#define PAIR 1
+enum { TILE_VECS = 3, TILE_KEYS = 4, KEY_ALIGN = 1, DECODE_GROUP = 2 };
+
+#define vf_step vf_fma
+
+#include "rows_tile.h"
+#include "decode_tile.h"
+
+#define CODE cpu_code_scalar
+#include "kernel_code.h"

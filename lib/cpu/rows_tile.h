@@ -1,0 +1,525 @@
+/*
+ * rows_tile.h - flash attention with the query rows in vector lanes: the prefill path of every CPU kernel.
+ *
+ * Contract: any problem (with PAIR 2: without a bias, whose -inf may hide one key of a pair); any row count. Included once by each kernel file, behind its vocabulary (vec_*.h, vec_math.h) and these:
+ *     TILE_VECS, TILE_KEYS        vectors of rows and keys whose accumulators fit the registers together
+ *     PAIR        1: an operand is a float32. 2: it is a pair of bf16 that vf_step multiplies and adds in one instruction.
+ *     KEY_ALIGN   blocks of keys start and end at multiples of this; what is not a key is zero and masked
+ *     vf_step(a, b, c)            c + a * b, over the pair if PAIR is 2
+ *     interleave_rows, pair_weights, if PAIR is 2: make pairs of two rows of V, and of the weights of two keys
+ *     TILE_MATRIX_UNIT, if defined: the header with the kernel's own qk_block, pv_block and pack_v
+ *
+ * Algorithm, for a tile of rows and each block of BLOCK_KEYS keys:
+ *     S^T = K Q^T         [keys][rows]     K as it lies in memory, Q transposed once per tile
+ *     S^T = mask(modify(S^T))
+ *     m'  = max(m, max_keys S^T)           vertical: a lane is a row, so nothing is ever reduced across lanes
+ *     P^T = 2^(S^T - m'),  l = l * 2^(m - m') + sum_keys P^T
+ *     O^T = O^T * 2^(m - m') + V^T P^T     [dim_v][rows]
+ * and at the end O = transpose(O^T / l). Both products have the same inner loop: TILE_KEYS scalars of K (or V), each broadcast and
+ * multiplied with TILE_VECS vectors of Q^T (or P^T); all accumulators stay in registers.
+ *
+ * A lane does the same operations in the same order whatever tile it is in: keys outside a row's mask only ever add an exact 0.
+ * So results do not depend on how rows are cut into tiles, on the thread count, or on the rest of the batch.
+ *
+ * Scratch, one per thread (floats; R = tile rows in micro-tiles of MICRO_ROWS, U = words of a row, Dv padded):
+ *     q [R / MICRO_ROWS][U][MICRO_ROWS]     o [R / MICRO_ROWS][Dv][MICRO_ROWS]    m, l [R]
+ *     k [BLOCK_KEYS][U]                     v [Dv / TILE_KEYS][BLOCK_KEYS / PAIR][TILE_KEYS]
+ *     s [BLOCK_KEYS][MICRO_ROWS]            rows: what rows.h says of each row
+ */
+#ifndef ATTEST_ROWS_TILE_H
+#define ATTEST_ROWS_TILE_H
+
+#include "rows.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MICRO_ROWS = LANES * TILE_VECS, BLOCK_KEYS = 128 };
+_Static_assert(BLOCK_KEYS % KEY_ALIGN == 0 && BLOCK_KEYS % TILE_KEYS == 0 && LANES % TILE_KEYS == 0, "blocks are cut evenly");
+_Static_assert(SPLIT_KEYS % BLOCK_KEYS == 0, "pieces of a split are whole blocks");
+
+#define INLINE static inline __attribute__((always_inline))
+
+static inline int64_t round_up(int64_t n, int64_t step)
+{
+    return (n + step - 1) / step * step;
+}
+
+struct tile {
+    const struct cpu_task *task;
+    int64_t rows, units, ldk, dim_o; /* units: words of a row that are multiplied; ldk: words from key to key */
+    bool natural, modify;            /* scores in natural units; scores change between the products */
+    float unit_scale;                /* what a plain dot product is multiplied by to become a score */
+    float *q, *o, *m, *l, *k, *v, *s, *temp;
+    struct row *row;
+    int32_t *lo, *hi, *place;        /* [rows up to whole micro-tiles] */
+    float *slope;
+    const void *key[BLOCK_KEYS];
+};
+
+/* Carves the scratch, or, with base NULL, only says how much there must be. */
+static size_t tile_carve(struct tile *tile, const attest_problem *p, int64_t tile_rows, char *base)
+{
+    int64_t rows = round_up(tile_rows, MICRO_ROWS);
+    tile->units = (p->dim + PAIR - 1) / PAIR;
+    tile->ldk = round_up(tile->units, LANES);
+    tile->dim_o = round_up(p->dim_v, LANES);
+    const struct {
+        void **at;
+        int64_t bytes;
+    } parts[] = {
+        {(void **)&tile->q, rows * tile->ldk * 4},
+        {(void **)&tile->o, rows * tile->dim_o * 4},
+        {(void **)&tile->m, rows * 4},
+        {(void **)&tile->l, rows * 4},
+        {(void **)&tile->k, (BLOCK_KEYS + TILE_KEYS) * tile->ldk * 4},
+        {(void **)&tile->v, BLOCK_KEYS * tile->dim_o * 4},
+        {(void **)&tile->s, (BLOCK_KEYS + TILE_KEYS) * MICRO_ROWS * 4},
+        {(void **)&tile->temp, LANES * (tile->ldk > tile->dim_o ? tile->ldk : tile->dim_o) * 4},
+        {(void **)&tile->row, rows * (int64_t)sizeof(struct row)},
+        {(void **)&tile->lo, rows * 4},
+        {(void **)&tile->hi, rows * 4},
+        {(void **)&tile->place, rows * 4},
+        {(void **)&tile->slope, rows * 4},
+    };
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (base)
+            *parts[i].at = base + used;
+        used += (size_t)round_up(parts[i].bytes, 64);
+    }
+    return used;
+}
+
+/* ---- packing --------------------------------------------------------------------------------------------------------------- */
+
+/* A row of Q, K or V as words, filled with zeros to `width` words. */
+INLINE void row_words(float *out, const void *row, int64_t dim, int64_t width, uint32_t dtype)
+{
+    if (PAIR == 1) {
+        row_to_float(out, row, dim, dtype);
+        int64_t filled = round_up(dim, LANES);
+        memset(out + filled, 0, (size_t)(width - filled) * 4);
+    } else {
+        memcpy(out, row, (size_t)dim * 2);
+        memset((char *)out + dim * 2, 0, (size_t)(width * 4 - dim * 2));
+    }
+}
+
+/* in [LANES][width] to out [width][MICRO_ROWS], one vector of columns. */
+static void transpose_words(float *out, const float *in, int64_t width)
+{
+    for (int64_t u = 0; u < width; u += LANES) {
+        vf block[LANES];
+        for (int i = 0; i < LANES; i++)
+            block[i] = vf_load(in + i * width + u);
+        vf_transpose(block);
+        for (int i = 0; i < LANES; i++)
+            vf_store(out + (u + i) * MICRO_ROWS, block[i]);
+    }
+}
+
+/* Q^T for all rows, with the scale folded in where the words are floats. Lanes that are no row get zeros and see no key. */
+static void pack_q(struct tile *tile)
+{
+    const attest_problem *p = tile->task->p;
+    float fold = PAIR == 1 ? tile->unit_scale : 1;
+    for (int64_t r = 0; r < round_up(tile->rows, LANES); r += LANES) {
+        for (int i = 0; i < LANES; i++) {
+            float *row = tile->temp + i * tile->ldk;
+            if (r + i < tile->rows)
+                row_words(row, tile->row[r + i].q, p->dim, tile->ldk, p->dtype);
+            else
+                memset(row, 0, (size_t)tile->ldk * 4);
+            for (int64_t u = 0; PAIR == 1 && u < tile->ldk; u += LANES)
+                vf_store(row + u, vf_mul(vf_load(row + u), vf_set1(fold)));
+        }
+        transpose_words(tile->q + r / MICRO_ROWS * MICRO_ROWS * tile->ldk + r % MICRO_ROWS, tile->temp, tile->ldk);
+    }
+}
+
+/* Keys first .. end are read; from .. to, which may be wider for alignment, are written, with zeros outside. */
+struct span {
+    int64_t from, to, first, end;
+};
+
+static void pack_k(struct tile *tile, struct span span)
+{
+    const attest_problem *p = tile->task->p;
+    key_pointers(tile->task, false, span.first, span.end - span.first, tile->key);
+    for (int64_t j = span.from; j < span.to; j++) {
+        float *row = tile->k + (j - span.from) * tile->ldk;
+        if (j >= span.first && j < span.end)
+            row_words(row, tile->key[j - span.first], p->dim, tile->ldk, p->dtype);
+        else
+            memset(row, 0, (size_t)tile->ldk * 4);
+    }
+}
+
+#ifdef TILE_MATRIX_UNIT
+#include TILE_MATRIX_UNIT
+#else
+static void matrix_unit_begin(void) {}
+static void matrix_unit_end(void) {}
+
+/* V in panels of TILE_KEYS columns, so that the product with P reads it front to back. */
+static void pack_v(struct tile *tile, struct span span)
+{
+    const attest_problem *p = tile->task->p;
+    key_pointers(tile->task, true, span.first, span.end - span.first, tile->key);
+    for (int64_t j = span.from; j < span.to; j += PAIR) {
+        float *row = tile->temp;
+#if PAIR == 2
+        interleave_rows(row, j >= span.first ? tile->key[j - span.first] : NULL,
+                        j + 1 < span.end ? tile->key[j + 1 - span.first] : NULL, p->dim_v);
+#else
+        row_words(row, tile->key[j - span.first], p->dim_v, tile->dim_o, p->dtype);
+#endif
+        float *panel = tile->v + (j - span.from) / PAIR * TILE_KEYS;
+        for (int64_t d = 0; d < tile->dim_o; d += TILE_KEYS)
+            memcpy(panel + d * (BLOCK_KEYS / PAIR), row + d, TILE_KEYS * 4);
+    }
+}
+
+/* ---- the two products ------------------------------------------------------------------------------------------------------ */
+
+/* out [TILE_KEYS][MICRO_ROWS] = k [TILE_KEYS][ldk] times q [units][MICRO_ROWS]; top takes the maximum over these keys. */
+INLINE void qk_micro(const float *q, const float *k, int64_t ldk, int64_t units, float scale, float *out, vf *top, const int vecs)
+{
+    vf acc[TILE_KEYS][TILE_VECS];
+#pragma GCC unroll 8
+    for (int key = 0; key < TILE_KEYS; key++)
+#pragma GCC unroll 3
+        for (int v = 0; v < vecs; v++)
+            acc[key][v] = vf_zero();
+    for (int64_t u = 0; u < units; u++) {
+        vf lane[TILE_VECS];
+#pragma GCC unroll 3
+        for (int v = 0; v < vecs; v++)
+            lane[v] = vf_load(q + u * MICRO_ROWS + v * LANES);
+#pragma GCC unroll 8
+        for (int key = 0; key < TILE_KEYS; key++) {
+            vf scalar = vf_set1(k[key * ldk + u]);
+#pragma GCC unroll 3
+            for (int v = 0; v < vecs; v++)
+                acc[key][v] = vf_step(scalar, lane[v], acc[key][v]);
+        }
+    }
+#pragma GCC unroll 8
+    for (int key = 0; key < TILE_KEYS; key++)
+#pragma GCC unroll 3
+        for (int v = 0; v < vecs; v++) {
+            vf score = PAIR == 1 ? acc[key][v] : vf_mul(acc[key][v], vf_set1(scale));
+            vf_store(out + key * MICRO_ROWS + v * LANES, score);
+            top[v] = vf_max(top[v], score);
+        }
+}
+
+/* S^T for `keys` keys, and the maximum of each row over them. The last TILE_KEYS may run over the end: those are not looked at. */
+INLINE void qk_block(const struct tile *tile, const float *q, const float *k, int64_t keys, vf *top, const int vecs)
+{
+    int64_t j = 0;
+    for (; j + TILE_KEYS <= keys; j += TILE_KEYS)
+        qk_micro(q, k + j * tile->ldk, tile->ldk, tile->units, tile->unit_scale, tile->s + j * MICRO_ROWS, top, vecs);
+    if (j < keys) {
+        vf ignored[TILE_VECS] = {vf_zero(), vf_zero(), vf_zero()};
+        qk_micro(q, k + j * tile->ldk, tile->ldk, tile->units, tile->unit_scale, tile->s + j * MICRO_ROWS, ignored, vecs);
+        for (; j < keys; j++)
+            for (int v = 0; v < vecs; v++)
+                top[v] = vf_max(top[v], vf_load(tile->s + j * MICRO_ROWS + v * LANES));
+    }
+}
+
+/* o [dim_o][MICRO_ROWS] = o * decay + V^T P^T over rows first .. end of P^T, the first of which belongs to row v_from of V. */
+INLINE void pv_block(const struct tile *tile, float *o, int64_t v_from, int64_t first, int64_t end, const vf *decay, const int vecs)
+{
+    for (int64_t d = 0; d < tile->task->p->dim_v; d += TILE_KEYS) {
+        const float *panel = tile->v + d * (BLOCK_KEYS / PAIR) + v_from * TILE_KEYS;
+        float *out = o + d * MICRO_ROWS;
+        vf acc[TILE_KEYS][TILE_VECS];
+#pragma GCC unroll 8
+        for (int i = 0; i < TILE_KEYS; i++)
+#pragma GCC unroll 3
+            for (int v = 0; v < vecs; v++)
+                acc[i][v] = vf_mul(vf_load(out + i * MICRO_ROWS + v * LANES), decay[v]);
+        for (int64_t j = first; j < end; j++) {
+            vf lane[TILE_VECS];
+#pragma GCC unroll 3
+            for (int v = 0; v < vecs; v++)
+                lane[v] = vf_load(tile->s + j * MICRO_ROWS + v * LANES);
+#pragma GCC unroll 8
+            for (int i = 0; i < TILE_KEYS; i++) {
+                vf scalar = vf_set1(panel[j * TILE_KEYS + i]);
+#pragma GCC unroll 3
+                for (int v = 0; v < vecs; v++)
+                    acc[i][v] = vf_step(scalar, lane[v], acc[i][v]);
+            }
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < TILE_KEYS; i++)
+#pragma GCC unroll 3
+            for (int v = 0; v < vecs; v++)
+                vf_store(out + i * MICRO_ROWS + v * LANES, acc[i][v]);
+    }
+}
+#endif
+
+/* ---- modifiers and masks --------------------------------------------------------------------------------------------------- */
+
+/* LANES keys of the bias for LANES rows, transposed to the layout of S^T: out[key] is a vector of rows. */
+static void bias_block(const struct tile *tile, int64_t row, int64_t key, int64_t keys, vf out[LANES])
+{
+    const attest_problem *p = tile->task->p;
+    int64_t stride = p->stride_bias[3];
+    for (int i = 0; i < LANES; i++) {
+        out[i] = vf_zero();
+        if (row + i >= tile->rows)
+            continue;
+        const void *at = element(tile->row[row + i].bias, key * stride, p->dtype_bias);
+        if (stride == 1 && keys == LANES) {
+            out[i] = vf_from(at, 0, p->dtype_bias);
+        } else if (stride == 1) {
+            out[i] = vf_from_some(at, 0, p->dtype_bias, keys);
+        } else {
+            float gathered[LANES] = {0};
+            for (int64_t n = 0; n < keys; n++) {
+                float one[LANES];
+                vf_store(one, vf_from_some(at, n * stride, p->dtype_bias, 1));
+                gathered[n] = one[0];
+            }
+            out[i] = vf_load(gathered);
+        }
+    }
+    vf_transpose(out);
+}
+
+/* Softcap, ALiBi, bias and masks on s [keys][MICRO_ROWS] for one vector of rows; returns the maximum over the keys. `key` is the
+ * number of the first key; live[j] becomes true where some lane sees key j, and that only matters with a bias. */
+static vf modify(const struct tile *tile, int64_t row, float *s, int64_t key, int64_t keys, vf top, bool *live)
+{
+    const attest_problem *p = tile->task->p;
+    const vf unit = vf_set1(tile->natural ? 1.0f : (float)LOG2E), cap = vf_mul(vf_set1(p->softcap), unit);
+    const vf invisible = vf_set1(-INFINITY);
+    const vf slope = vf_mul(vf_load(tile->slope + row), unit);
+    const vi lo = vi_load(tile->lo + row), hi = vi_load(tile->hi + row), place = vi_load(tile->place + row);
+    for (int64_t chunk = 0; chunk < keys; chunk += LANES) {
+        int64_t count = keys - chunk < LANES ? keys - chunk : LANES;
+        vf bias[LANES];
+        if (has(p, ATTEST_BIAS))
+            bias_block(tile, row, key + chunk, count, bias);
+        for (int64_t n = 0; n < count; n++) {
+            int32_t j = (int32_t)(key + chunk + n);
+            float *at = s + (chunk + n) * MICRO_ROWS;
+            vf x = vf_load(at);
+            if (has(p, ATTEST_SOFTCAP))
+                x = vf_mul(cap, vf_tanh(x));
+            if (has(p, ATTEST_ALIBI))
+                x = vf_sub(x, vf_mul(slope, vf_abs(vf_from_int(vi_sub(place, vi_set1(j))))));
+            vm gone = vm_or(vm_greater(lo, vi_set1(j)), vm_greater(vi_set1(j + 1), hi));
+            if (has(p, ATTEST_BIAS)) {
+                gone = vm_or(gone, vm_equal(bias[n], invisible));
+                x = vf_add(x, bias[n]);
+            }
+            x = vf_select(gone, invisible, x);
+            live[chunk + n] = live[chunk + n] || !vm_all(gone);
+            vf_store(at, x);
+            top = vf_max(top, x);
+        }
+    }
+    return top;
+}
+
+/* ---- softmax --------------------------------------------------------------------------------------------------------------- */
+
+/* P^T from S^T in place for one vector of rows; updates m and l, returns the factor for what O has so far. */
+INLINE vf softmax(float *s, int64_t keys, float *m, float *l, vf top, const bool natural)
+{
+    const vf unit = vf_set1((float)LOG2E);
+    vf before = vf_load(m), now = vf_max(before, top);
+    vf shift = vf_select(vm_equal(now, vf_set1(-INFINITY)), vf_zero(), now); /* a row that has seen nothing yet */
+    vf decay = vf_exp2(natural ? vf_mul(vf_sub(before, shift), unit) : vf_sub(before, shift));
+    vf sum = vf_zero();
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < keys; j++) {
+        vf x = vf_sub(vf_load(s + j * MICRO_ROWS), shift);
+        x = vf_exp2(natural ? vf_mul(x, unit) : x);
+        vf_store(s + j * MICRO_ROWS, x);
+        sum = vf_add(sum, x);
+    }
+    vf_store(m, now);
+    vf_store(l, vf_fma(vf_load(l), decay, sum));
+    return decay;
+}
+
+/* ---- one block of keys for one micro-tile ---------------------------------------------------------------------------------- */
+
+struct block {
+    int64_t key;  /* number of the first key of the packed block */
+    int64_t from; /* this micro-tile's first key in the block, and */
+    int64_t keys; /* how many: both multiples of KEY_ALIGN */
+    bool modify;
+};
+
+INLINE void micro_tile(const struct tile *tile, int64_t row, struct block block, const int vecs)
+{
+    vf top[TILE_VECS], decay[TILE_VECS];
+    bool live[BLOCK_KEYS];
+    for (int v = 0; v < TILE_VECS; v++)
+        top[v] = vf_set1(-INFINITY);
+    const float *q = tile->q + row * tile->ldk;
+    qk_block(tile, q, tile->k + block.from * tile->ldk, block.keys, top, vecs);
+    memset(live, !block.modify, sizeof live);
+    for (int v = 0; v < vecs && block.modify; v++)
+        top[v] = modify(tile, row + v * LANES, tile->s + v * LANES, block.key + block.from, block.keys, vf_set1(-INFINITY), live);
+    for (int v = 0; v < vecs; v++) {
+        float *s = tile->s + v * LANES, *m = tile->m + row + v * LANES, *l = tile->l + row + v * LANES;
+        decay[v] = tile->natural ? softmax(s, block.keys, m, l, top[v], true) : softmax(s, block.keys, m, l, top[v], false);
+    }
+#if PAIR == 2
+    for (int64_t j = 0; j < block.keys; j += 2)
+        for (int v = 0; v < vecs; v++)
+            pair_weights(tile->s + j / 2 * MICRO_ROWS + v * LANES, tile->s + j * MICRO_ROWS + v * LANES, MICRO_ROWS);
+#endif
+
+    /* A key that no lane sees must not touch the result even if its value is NaN. Masks by position cut such keys off at the
+     * ends of the block; a bias can hide any key, so the product runs over the stretches between those. */
+    float *o = tile->o + row * tile->dim_o;
+    for (int64_t first = 0, end; first < block.keys; first = end) {
+        for (end = first + KEY_ALIGN; end < block.keys && (live[end] == live[first] || KEY_ALIGN > 1); end += KEY_ALIGN)
+            ;
+        if (!live[first] && KEY_ALIGN == 1)
+            continue;
+        pv_block(tile, o, block.from / PAIR, first / PAIR, end / PAIR, decay, vecs);
+        for (int v = 0; v < vecs; v++)
+            decay[v] = vf_set1(1.0f);
+    }
+}
+
+/* ---- the whole tile -------------------------------------------------------------------------------------------------------- */
+
+/* The keys that the rows of a micro-tile see: some row from `lo` to `hi`, every row from `all_lo` to `all_hi`. */
+struct reach {
+    int32_t lo, hi, all_lo, all_hi;
+};
+
+static struct reach reach_of(const struct tile *tile, int64_t first, int64_t end)
+{
+    struct reach reach = {INT32_MAX, 0, 0, INT32_MAX};
+    for (int64_t r = first; r < end; r++) {
+        int32_t lo = tile->lo[r], hi = tile->hi[r];
+        if (lo < hi && lo < reach.lo)
+            reach.lo = lo;
+        if (hi > reach.hi)
+            reach.hi = hi;
+        if (lo > reach.all_lo)
+            reach.all_lo = lo;
+        if (hi < reach.all_hi)
+            reach.all_hi = hi;
+    }
+    return reach;
+}
+
+static void rows_begin(struct tile *tile)
+{
+    const struct cpu_task *task = tile->task;
+    const attest_problem *p = task->p;
+    bool sink = has(p, ATTEST_SINK) && task->key_begin == 0; /* of the pieces of a split, the first has it */
+    float unit = tile->natural ? 1.0f : (float)LOG2E;
+    for (int64_t r = 0; r < round_up(tile->rows, MICRO_ROWS); r++) {
+        /* Lanes behind the last row do what it does, so that they never ask for a mask of their own. */
+        if (r < tile->rows)
+            tile->row[r] = row_get(task, task->row_begin + r);
+        const struct row *row = &tile->row[r < tile->rows ? r : tile->rows - 1];
+        tile->lo[r] = row->lo;
+        tile->hi[r] = row->hi;
+        tile->place[r] = row->place;
+        tile->slope[r] = row->slope;
+        tile->m[r] = sink ? row->sink * unit : -INFINITY;
+        tile->l[r] = sink && row->sink != -INFINITY ? 1.0f : 0.0f;
+    }
+    memset(tile->o, 0, (size_t)(round_up(tile->rows, MICRO_ROWS) * tile->dim_o) * 4);
+    pack_q(tile);
+}
+
+static float lse_of(float m, float l, bool natural)
+{
+    if (l == 0)
+        return -INFINITY;
+    return (float)((double)m / (natural ? 1 : LOG2E) + log((double)l));
+}
+
+static void rows_end(struct tile *tile)
+{
+    const struct cpu_task *task = tile->task;
+    const attest_problem *p = task->p;
+    for (int64_t r = 0; r < tile->rows; r += LANES) {
+        const float *o = tile->o + r / MICRO_ROWS * MICRO_ROWS * tile->dim_o + r % MICRO_ROWS;
+        vf l = vf_load(tile->l + r), factor = task->partial ? vf_set1(1.0f) : vf_div(vf_set1(1.0f), l);
+        vm empty = vm_equal(l, vf_zero());
+        for (int64_t d = 0; d < tile->dim_o; d += LANES) {
+            vf block[LANES];
+            for (int i = 0; i < LANES; i++)
+                block[i] = vf_select(empty, vf_zero(), vf_mul(vf_load(o + (d + i) * MICRO_ROWS), factor));
+            vf_transpose(block);
+            for (int i = 0; i < LANES; i++)
+                vf_store(tile->temp + i * tile->dim_o + d, block[i]);
+        }
+        for (int64_t i = 0; i < LANES && r + i < tile->rows; i++) {
+            const float *row = tile->temp + i * tile->dim_o;
+            if (task->partial) {
+                float *out = task->partial + (r + i) * (p->dim_v + PARTIAL_EXTRA);
+                memcpy(out, row, (size_t)p->dim_v * 4);
+                out[p->dim_v] = tile->m[r + i];
+                out[p->dim_v + 1] = tile->l[r + i];
+                continue;
+            }
+            row_from_float(tile->row[r + i].o, row, p->dim_v, p->dtype_o);
+            if (tile->row[r + i].lse)
+                *tile->row[r + i].lse = lse_of(tile->m[r + i], tile->l[r + i], tile->natural);
+        }
+    }
+}
+
+static void rows_tile(const struct cpu_task *task, void *scratch)
+{
+    const attest_problem *p = task->p;
+    struct tile tile = {.task = task, .rows = task->row_end - task->row_begin, .natural = scores_are_natural(p)};
+    tile_carve(&tile, p, tile.rows, scratch);
+    tile.modify = has(p, ATTEST_SOFTCAP) || has(p, ATTEST_ALIBI) || has(p, ATTEST_BIAS);
+    tile.unit_scale = has(p, ATTEST_SOFTCAP) ? p->scale / p->softcap : tile.natural ? p->scale : (float)(p->scale * LOG2E);
+    rows_begin(&tile);
+    matrix_unit_begin();
+
+    struct reach whole = reach_of(&tile, 0, tile.rows);
+    for (int64_t block = whole.lo / BLOCK_KEYS * BLOCK_KEYS; block < whole.hi; block += BLOCK_KEYS) {
+        struct span span = {.first = block > whole.lo ? block : whole.lo, .end = block + BLOCK_KEYS < whole.hi ? block + BLOCK_KEYS : whole.hi};
+        span.from = span.first / KEY_ALIGN * KEY_ALIGN;
+        span.to = round_up(span.end, KEY_ALIGN);
+        pack_k(&tile, span);
+        pack_v(&tile, span);
+        for (int64_t row = 0; row < tile.rows; row += MICRO_ROWS) {
+            int64_t end = row + MICRO_ROWS < tile.rows ? row + MICRO_ROWS : tile.rows;
+            struct reach reach = reach_of(&tile, row, end);
+            int64_t from = (reach.lo > span.from ? reach.lo : span.from) / KEY_ALIGN * KEY_ALIGN;
+            int64_t to = round_up(reach.hi < span.to ? reach.hi : span.to, KEY_ALIGN);
+            if (from >= to)
+                continue;
+            bool mask = reach.all_lo > from || reach.all_hi < to;
+            struct block part = {span.from, from - span.from, to - from, tile.modify || mask};
+            switch ((end - row + LANES - 1) / LANES) {
+            case 1:
+                micro_tile(&tile, row, part, 1);
+                break;
+            case 2:
+                micro_tile(&tile, row, part, 2);
+                break;
+            default:
+                micro_tile(&tile, row, part, TILE_VECS);
+            }
+        }
+    }
+    matrix_unit_end();
+    rows_end(&tile);
+}
+
+#endif

@@ -1,0 +1,199 @@
+/*
+ * schedule.c - cuts a problem into tasks, hands them to threads, and joins what was split over keys.
+ *
+ * A task is a tile of rows of one KV head with all its keys; or, for a sequence with at most SPLIT_ROWS rows and more than
+ * SPLIT_KEYS keys, all its rows with one piece of SPLIT_KEYS keys, so that a single sequence can use every core. How a sequence is
+ * cut depends on its own lengths alone, and pieces are joined in their order: the result does not depend on threads or batch.
+ *
+ * Tasks are numbered (sequence, KV head, slot); every sequence has as many slots as the longest may need, and those it does not
+ * need are empty. Within a head the last rows come first: under a causal mask they are the longest.
+ *
+ * Workspace: one scratch for each thread, then the partial results [sequence, KV head][piece][row][dim_v + 2].
+ */
+#include "cpu.h"
+
+#include <math.h>
+#include <omp.h>
+#include <pthread.h>
+#include <string.h>
+
+struct layout {
+    int64_t group, tile_rows, slots, pieces, partial_rows;
+    size_t scratch, total;
+};
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static bool is_split(int64_t rows, int64_t keys)
+{
+    return rows <= SPLIT_ROWS && keys > SPLIT_KEYS;
+}
+
+static struct layout layout_get(const struct attest_plan *plan)
+{
+    const attest_problem *p = &plan->problem;
+    struct layout x = {.group = p->heads_q / p->heads_kv, .tile_rows = plan->tile_rows};
+    int64_t rows = p->seq_q * x.group, most_rows = x.tile_rows;
+    x.slots = ceil_div(rows, x.tile_rows);
+    if (is_split(has(p, ATTEST_VARLEN_Q) && rows ? 1 : rows, p->seq_kv)) {
+        x.pieces = ceil_div(p->seq_kv, SPLIT_KEYS);
+        x.partial_rows = rows < SPLIT_ROWS ? rows : SPLIT_ROWS;
+        if (x.slots < x.pieces)
+            x.slots = x.pieces;
+        if (most_rows < x.partial_rows)
+            most_rows = x.partial_rows;
+    }
+    x.scratch = (plan->kernel->code->scratch_size(p, most_rows) + 4095) / 4096 * 4096;
+    size_t partials = (size_t)(p->batch * p->heads_kv * x.pieces * x.partial_rows * (p->dim_v + PARTIAL_EXTRA)) * sizeof(float);
+    x.total = (size_t)plan->threads * x.scratch + partials;
+    return x;
+}
+
+/* As many rows as their Q and O fit into half of a typical second-level cache, so that K and V are packed rarely; fewer where
+ * there would not be enough tasks for the threads. */
+void cpu_plan(struct attest_plan *plan)
+{
+    enum { CACHE_BYTES = 256 * 1024, ROWS_WANTED = 192, TASKS_PER_THREAD = 4 };
+    const attest_problem *p = &plan->problem;
+    int64_t step = plan->kernel->code->row_step, rows = p->seq_q * (p->heads_q / p->heads_kv);
+    int64_t most = CACHE_BYTES / ((p->dim + p->dim_v) * (int64_t)sizeof(float));
+    if (most > ROWS_WANTED)
+        most = ROWS_WANTED;
+    plan->tile_rows = most < step ? step : most / step * step;
+    while (plan->tile_rows > step && p->batch * p->heads_kv * ceil_div(rows, plan->tile_rows) < (int64_t)plan->threads * TASKS_PER_THREAD)
+        plan->tile_rows -= step;
+    plan->workspace = layout_get(plan).total;
+}
+
+/* ---- running --------------------------------------------------------------------------------------------------------------- */
+
+struct job {
+    const struct attest_plan *plan;
+    const attest_tensors *t;
+    struct layout layout;
+    char *workspace;
+    float *partials;
+};
+
+static float *partial_at(const struct job *job, int64_t head, int64_t piece)
+{
+    const struct layout *x = &job->layout;
+    return job->partials + (head * x->pieces + piece) * x->partial_rows * (job->plan->problem.dim_v + PARTIAL_EXTRA);
+}
+
+static void run_task(const struct job *job, int64_t index, void *scratch)
+{
+    const attest_problem *p = &job->plan->problem;
+    const struct layout *x = &job->layout;
+    int64_t head = index / x->slots, slot = x->slots - 1 - index % x->slots;
+    struct cpu_task task = {.p = p, .t = job->t, .b = head / p->heads_kv, .hkv = head % p->heads_kv};
+    task.seq = sequence_get(p, job->t, task.b);
+    int64_t rows = task.seq.q_len * x->group, keys = task.seq.kv_len;
+    if (is_split(rows, keys)) {
+        task.row_end = rows;
+        task.key_begin = slot * SPLIT_KEYS;
+        task.key_end = task.key_begin + SPLIT_KEYS < keys ? task.key_begin + SPLIT_KEYS : keys;
+        task.partial = partial_at(job, head, slot);
+    } else {
+        task.row_begin = slot * x->tile_rows;
+        task.row_end = task.row_begin + x->tile_rows < rows ? task.row_begin + x->tile_rows : rows;
+        task.key_end = keys;
+    }
+    if (task.row_begin < task.row_end && task.key_begin <= task.key_end && (!task.partial || task.key_begin < keys))
+        job->plan->kernel->code->tile(&task, scratch);
+}
+
+/* Joins the pieces of row `row` of a KV head: each weighs 2^(its maximum - the largest maximum). */
+static void join_row(const struct job *job, int64_t head, int64_t row)
+{
+    const attest_problem *p = &job->plan->problem;
+    int64_t b = head / p->heads_kv, width = p->dim_v + PARTIAL_EXTRA, i = row / job->layout.group;
+    int64_t h = head % p->heads_kv * job->layout.group + row % job->layout.group;
+    struct sequence seq = sequence_get(p, job->t, b);
+    if (row >= seq.q_len * job->layout.group || !is_split(seq.q_len * job->layout.group, seq.kv_len))
+        return;
+    int64_t pieces = ceil_div(seq.kv_len, SPLIT_KEYS);
+    float unit = scores_are_natural(p) ? (float)LOG2E : 1.0f, top = -INFINITY, sum = 0, o[DIM_MAX] = {0};
+    for (int64_t n = 0; n < pieces; n++) {
+        const float *part = partial_at(job, head, n) + row * width;
+        if (part[p->dim_v] > top)
+            top = part[p->dim_v];
+    }
+    for (int64_t n = 0; n < pieces; n++) {
+        const float *part = partial_at(job, head, n) + row * width;
+        if (part[p->dim_v + 1] == 0) /* this piece has nothing that the row sees */
+            continue;
+        float weight = exp2f((part[p->dim_v] - top) * unit);
+        sum += weight * part[p->dim_v + 1];
+        for (int64_t d = 0; d < p->dim_v; d++)
+            o[d] += weight * part[d];
+    }
+    int64_t outer = has(p, ATTEST_VARLEN_Q) ? 0 : b, packed = seq.q_row + i;
+    int64_t at = outer * p->stride_o[0] + h * p->stride_o[1] + packed * p->stride_o[2];
+    for (int64_t d = 0; d < p->dim_v; d++) {
+        float value = sum == 0 ? 0 : o[d] / sum;
+        if (p->dtype_o == ATTEST_F32)
+            ((float *)job->t->o)[at + d] = value;
+        else
+            ((uint16_t *)job->t->o)[at + d] = p->dtype_o == ATTEST_F16 ? attest_f16_from_float(value) : attest_bf16_from_float(value);
+    }
+    if (has(p, ATTEST_LSE))
+        job->t->lse[outer * p->stride_lse[0] + h * p->stride_lse[1] + packed * p->stride_lse[2]] =
+            sum == 0 ? -INFINITY : (float)((double)top * (unit == 1.0f ? 1 / LOG2E : 1) + log((double)sum));
+}
+
+static void *run_job(void *argument)
+{
+    const struct job *job = argument;
+    const struct layout *x = &job->layout;
+    int64_t heads = job->plan->problem.batch * job->plan->problem.heads_kv, tasks = heads * x->slots, joins = heads * x->partial_rows;
+#pragma omp parallel num_threads(job->plan->threads) if (job->plan->threads > 1)
+    {
+        void *scratch = job->workspace + (size_t)omp_get_thread_num() * x->scratch;
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t index = 0; index < tasks; index++)
+            run_task(job, index, scratch);
+#pragma omp for schedule(static)
+        for (int64_t index = 0; index < joins; index++)
+            join_row(job, index / x->partial_rows, index % x->partial_rows);
+    }
+    return NULL;
+}
+
+/* ---- fork ------------------------------------------------------------------------------------------------------------------ */
+
+/* After a fork the child has only the thread that forked, while the OpenMP runtime of that thread still believes in its team and
+ * would wait for it for ever. A new thread has no team yet, so in a child the work starts from one. */
+static int forked;
+
+static void in_child(void)
+{
+    __atomic_store_n(&forked, 1, __ATOMIC_RELAXED);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+void cpu_run(const struct attest_plan *plan, const attest_tensors *t, void *workspace)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    struct job job = {.plan = plan, .t = t, .layout = layout_get(plan), .workspace = workspace};
+    job.partials = (float *)((char *)workspace + (size_t)plan->threads * job.layout.scratch);
+    pthread_t thread;
+    if (plan->threads > 1 && __atomic_load_n(&forked, __ATOMIC_RELAXED) && pthread_create(&thread, NULL, run_job, &job) == 0)
+        pthread_join(thread, NULL);
+    else if (plan->threads > 1 && __atomic_load_n(&forked, __ATOMIC_RELAXED)) {
+        /* No thread to be had: one task after another, which gives the same bits. */
+        struct attest_plan alone = *plan;
+        alone.threads = 1;
+        job.plan = &alone;
+        run_job(&job);
+    } else
+        run_job(&job);
+}

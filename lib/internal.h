@@ -1,0 +1,100 @@
+/*
+ * internal.h - what the files of lib/ share and nobody else sees.
+ */
+#ifndef ATTEST_INTERNAL_H
+#define ATTEST_INTERNAL_H
+
+#include <attest.h>
+
+#include <stdarg.h>
+#include <stdbool.h>
+
+enum { DIM_MAX = 512, THREADS_MAX = 1024, WORKSPACE_ALIGN = 64 };
+
+/* CPU features a kernel can need, in the order in which each builds on those before it. */
+enum { FEATURE_AVX2 = 1, FEATURE_AVX512 = 2, FEATURE_AVX512BF16 = 4, FEATURE_AMX = 8 };
+
+struct attest_context {
+    int threads;
+    unsigned features;     /* FEATURE_* found on this machine and not disabled */
+    char feature_text[64]; /* the same as a list of names */
+    char detail[512];      /* sentence of the last error */
+};
+
+/* A place for the sentence that says what went wrong; `data` may be NULL. */
+struct text {
+    char *data;
+    size_t size;
+};
+
+/* Writes the sentence and returns the status, so that checks read `return fail(...)`. */
+attest_status fail(struct text why, attest_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+struct text context_text(attest_context *context);
+
+#define TRY(expression)                                                                                                            \
+    do {                                                                                                                           \
+        attest_status try_status_ = (expression);                                                                                  \
+        if (try_status_ != ATTEST_OK)                                                                                              \
+            return try_status_;                                                                                                    \
+    } while (0)
+
+/* Copies a size-tagged struct from the caller into `own`, which is of `own_size` bytes; `name` is for the sentence. */
+attest_status struct_read(void *own, size_t own_size, const void *theirs, const char *name, struct text why);
+
+static inline bool has(const attest_problem *p, uint64_t flag)
+{
+    return (p->flags & flag) != 0;
+}
+
+size_t dtype_size(uint32_t dtype);
+const char *dtype_name(uint32_t dtype);
+attest_status problem_read(attest_problem *own, const attest_problem *theirs, struct text why);
+void problem_pack_bshd(attest_problem *p); /* the dense tensors as [batch, row, head, dim], the others packed */
+
+/* Checks pointers, alignment, overlap, lengths and page table; the problem has been checked before. `outputs` is false for the
+ * oracle, which has outputs of its own. */
+attest_status tensors_read(attest_tensors *own, const attest_tensors *theirs, const attest_problem *p, bool outputs, struct text why);
+
+/* Where one sequence of the batch lies. */
+struct sequence {
+    int64_t q_row;  /* first row in a packed Q, 0 when dense */
+    int64_t q_len;  /* rows */
+    int64_t kv_row; /* first key in a packed K and V, 0 when dense or paged */
+    int64_t kv_len; /* keys */
+};
+struct sequence sequence_get(const attest_problem *p, const attest_tensors *t, int64_t b);
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------------- */
+
+/* A kernel's manifest: the only place for these facts. kernels.def holds one row each, best first. */
+struct kernel {
+    const char *name;
+    const char *backend;
+    const char *summary;
+    unsigned needs;              /* FEATURE_* */
+    uint32_t dtype;              /* of Q, K, V; 0 for any */
+    uint64_t refuses;            /* flags of problems it does not take */
+    const struct cpu_code *code; /* NULL for the oracle */
+};
+
+struct attest_plan {
+    attest_problem problem;
+    const struct kernel *kernel;
+    int threads;
+    int64_t tile_rows; /* query rows (times heads of one KV head) that one task takes */
+    size_t workspace;
+};
+
+unsigned cpu_features_found(void);
+const char *feature_list(unsigned features, char *text, size_t size);
+
+
+
+/* Largest of all rows' count: (b, h, i) numbered as attest_reference numbers them. */
+static inline int64_t row_count(const attest_problem *p)
+{
+    return p->batch * p->heads_q * p->seq_q;
+}
+
+#endif

@@ -1,0 +1,128 @@
+/*
+ * oracle_body.h - attention as attest.h defines it, row by row, step by step, with nothing clever.
+ *
+ * The includer defines
+ *     REAL            the type all arithmetic is done in
+ *     REAL_EXP, REAL_LOG, REAL_TANH
+ *     ROUND_P(p, dt)  what becomes of a weight before it meets V
+ *     ORACLE          the name of the function, which computes row i of head h of sequence b
+ * Twice: oracle_exact.c in double is the oracle, and oracle_naive.c in float is the straightforward implementation whose error
+ * gives the scale for judging other implementations. Nothing in here is shared with any kernel: masks, offsets, conversions and
+ * sequence lengths are written again, so that a mistake there and a mistake here would have to agree to go unseen.
+ */
+#include <attest.h>
+
+#include <math.h>
+#include <stddef.h>
+
+static REAL number_at(const void *data, uint32_t dtype, int64_t at)
+{
+    if (dtype == ATTEST_F32)
+        return (REAL)((const float *)data)[at];
+    uint16_t bits = ((const uint16_t *)data)[at];
+    return (REAL)(dtype == ATTEST_F16 ? attest_f16_to_float(bits) : attest_bf16_to_float(bits));
+}
+
+/* Row i of Q: its offset in elements. */
+static int64_t query_offset(const attest_problem *p, const attest_tensors *t, int64_t b, int64_t h, int64_t i)
+{
+    if (p->flags & ATTEST_VARLEN_Q)
+        return h * p->stride_q[1] + (t->cu_seqlens_q[b] + i) * p->stride_q[2];
+    return b * p->stride_q[0] + h * p->stride_q[1] + i * p->stride_q[2];
+}
+
+/* Key j of K or V: its offset in elements. */
+static int64_t key_offset(const attest_problem *p, const attest_tensors *t, const int64_t stride[3], int64_t b, int64_t h, int64_t j)
+{
+    if (p->flags & ATTEST_PAGED) {
+        int64_t page = t->page_table[b * p->stride_page_table + j / p->page_size];
+        return page * stride[0] + h * stride[1] + (j % p->page_size) * stride[2];
+    }
+    if (p->flags & ATTEST_VARLEN_KV)
+        return h * stride[1] + (t->cu_seqlens_kv[b] + j) * stride[2];
+    return b * stride[0] + h * stride[1] + j * stride[2];
+}
+
+static int64_t rows_of(const attest_problem *p, const attest_tensors *t, int64_t b)
+{
+    return p->flags & ATTEST_VARLEN_Q ? t->cu_seqlens_q[b + 1] - t->cu_seqlens_q[b] : p->seq_q;
+}
+
+static int64_t keys_of(const attest_problem *p, const attest_tensors *t, int64_t b)
+{
+    if (p->flags & ATTEST_KV_LENGTHS)
+        return t->kv_lengths[b];
+    return p->flags & ATTEST_VARLEN_KV ? t->cu_seqlens_kv[b + 1] - t->cu_seqlens_kv[b] : p->seq_kv;
+}
+
+/* The score of key j for row i. False if the key is invisible. */
+static unsigned char score(const attest_problem *p, const attest_tensors *t, int64_t b, int64_t h, int64_t i, int64_t j, REAL *out)
+{
+    int64_t place = p->flags & ATTEST_BOTTOM_RIGHT ? i + keys_of(p, t, b) - rows_of(p, t, b) : i;
+    if ((p->flags & ATTEST_CAUSAL) && j > place)
+        return 0;
+    if ((p->flags & ATTEST_WINDOW_LEFT) && place - j > p->window_left)
+        return 0;
+    if ((p->flags & ATTEST_WINDOW_RIGHT) && j - place > p->window_right)
+        return 0;
+
+    REAL bias = 0;
+    if (p->flags & ATTEST_BIAS) {
+        const int64_t *stride = p->stride_bias;
+        bias = number_at(t->bias, p->dtype_bias, b * stride[0] + h * stride[1] + i * stride[2] + j * stride[3]);
+        if (bias == -(REAL)INFINITY)
+            return 0;
+    }
+
+    int64_t q = query_offset(p, t, b, h, i), k = key_offset(p, t, p->stride_k, b, h / (p->heads_q / p->heads_kv), j);
+    REAL dot = 0;
+    for (int64_t d = 0; d < p->dim; d++)
+        dot += number_at(t->q, p->dtype, q + d) * number_at(t->k, p->dtype, k + d);
+    REAL s = (REAL)p->scale * dot;
+    if (p->flags & ATTEST_SOFTCAP)
+        s = (REAL)p->softcap * REAL_TANH(s / (REAL)p->softcap);
+    if (p->flags & ATTEST_ALIBI)
+        s -= (REAL)t->alibi_slopes[h] * (REAL)(place > j ? place - j : j - place);
+    *out = s + bias;
+    return 1;
+}
+
+/* The keys that masks by position leave to row i, so that a narrow window costs little; score() decides key by key. */
+static void key_range(const attest_problem *p, const attest_tensors *t, int64_t b, int64_t i, int64_t *first, int64_t *end)
+{
+    int64_t keys = keys_of(p, t, b), place = p->flags & ATTEST_BOTTOM_RIGHT ? i + keys - rows_of(p, t, b) : i;
+    *first = (p->flags & ATTEST_WINDOW_LEFT) && place > p->window_left ? place - p->window_left : 0;
+    *end = (p->flags & ATTEST_CAUSAL) && place + 1 < keys ? place + 1 : keys;
+}
+
+void ORACLE(const attest_problem *p, const attest_tensors *t, int64_t b, int64_t h, int64_t i, void *scratch, double *out, double *lse)
+{
+    int64_t first, end;
+    key_range(p, t, b, i, &first, &end);
+    REAL *s = scratch;                                          /* [seq_kv] the scores */
+    unsigned char *visible = (unsigned char *)(s + p->seq_kv);  /* [seq_kv] */
+
+    /* The largest score keeps the exponentials in range. A sink is a score without a value. */
+    REAL largest = p->flags & ATTEST_SINK ? (REAL)t->sinks[h] : -(REAL)INFINITY;
+    for (int64_t j = first; j < end; j++) {
+        visible[j] = score(p, t, b, h, i, j, &s[j]);
+        if (visible[j] && !(s[j] <= largest)) /* a NaN becomes the largest, and then every weight */
+            largest = s[j];
+    }
+    REAL shift = largest == -(REAL)INFINITY ? 0 : largest;
+
+    REAL sum = p->flags & ATTEST_SINK ? REAL_EXP((REAL)t->sinks[h] - shift) : 0, row[512] = {0};
+    for (int64_t j = first; j < end; j++)
+        if (visible[j]) {
+            REAL weight = REAL_EXP(s[j] - shift);
+            sum += weight;
+            int64_t v = key_offset(p, t, p->stride_v, b, h / (p->heads_q / p->heads_kv), j);
+            for (int64_t d = 0; d < p->dim_v; d++)
+                row[d] += (REAL)ROUND_P(weight, p->dtype) * number_at(t->v, p->dtype, v + d);
+        }
+
+    /* No weight at all, not even a sink's: an empty row. */
+    for (int64_t d = 0; d < p->dim_v; d++)
+        out[d] = sum == 0 ? 0 : (double)(row[d] / sum);
+    *lse = sum == 0 ? -INFINITY : (double)(shift + REAL_LOG(sum));
+}
