@@ -26,12 +26,13 @@ enum { PARTIAL_EXTRA = 2 };
 
 /* Sequences with so few rows are computed with the head dimension in vector lanes instead of the rows (decode_tile.h), and
  * those with at most SPLIT_ROWS rows are split over keys. Both depend on the sequence alone, so bits do not depend on its batch. */
-enum { DECODE_ROWS = 8, SPLIT_ROWS = 64, SPLIT_KEYS = 512, TILE_ROWS_MAX = 256 };
+enum { DECODE_ROWS = 8, SPLIT_ROWS = 64, SPLIT_KEYS = 512 };
 
 struct cpu_code {
     void (*tile)(const struct cpu_task *task, void *scratch);
     size_t (*scratch_size)(const attest_problem *p, int64_t tile_rows);
-    int64_t row_step; /* a tile is a multiple of this many rows */
+    int64_t row_step;    /* a tile is a multiple of this many rows, */
+    int64_t rows_wanted; /* best this many */
 };
 
 extern const struct cpu_code cpu_code_scalar, cpu_code_avx2, cpu_code_avx512, cpu_code_avx512bf16, cpu_code_amx;

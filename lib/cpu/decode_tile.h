@@ -19,6 +19,8 @@
 #include <math.h>
 #include <string.h>
 
+#define DECODE_INLINE static inline __attribute__((always_inline))
+
 enum { DECODE_KEYS = 64 };
 _Static_assert(SPLIT_KEYS % DECODE_KEYS == 0, "pieces of a split are whole blocks");
 
@@ -32,7 +34,8 @@ struct decode {
     float m[DECODE_ROWS], l[DECODE_ROWS], decay[DECODE_ROWS];
     float s[DECODE_ROWS][DECODE_KEYS];
     bool live[DECODE_KEYS];
-    const void *k[DECODE_KEYS], *v[DECODE_KEYS];
+    const void *k[2][DECODE_KEYS], *v[DECODE_KEYS]; /* keys of this block and of the next, in turns; values of this block */
+    int turn;
     float zero[DIM_MAX]; /* a row of V for keys that nobody sees: zeros in every dtype */
 };
 
@@ -46,62 +49,95 @@ static size_t decode_scratch_size(const attest_problem *p)
     return (sizeof(struct decode) + 63) / 64 * 64 + (size_t)(decode_width(p->dim) + decode_width(p->dim_v)) * DECODE_ROWS * sizeof(float);
 }
 
-/* Four keys against `rows` rows from `first` on. */
-static inline __attribute__((always_inline)) void decode_dot(struct decode *x, int64_t key, int64_t first, const int rows,
-                                                             const uint32_t dtype)
+/* LANES columns of four keys or values; the last ones of a row may be fewer. */
+DECODE_INLINE void load4(vf lane[4], const void *const row[4], int64_t d, const uint32_t dtype)
 {
-    int64_t dim = x->task->p->dim, whole = dim / LANES * LANES;
-    vf acc[DECODE_GROUP][4];
+#pragma GCC unroll 4
+    for (int n = 0; n < 4; n++)
+        lane[n] = vf_from(row[n], d, dtype);
+}
+
+DECODE_INLINE void load4_some(vf lane[4], const void *const row[4], int64_t d, const uint32_t dtype, int64_t count)
+{
+    for (int n = 0; n < 4; n++)
+        lane[n] = vf_from_some(row[n], d, dtype, count);
+}
+
+DECODE_INLINE void dot_step(vf acc[DECODE_GROUP][4], const vf lane[4], const float *q, int64_t stride, const int rows)
+{
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++) {
+        vf row = vf_load(q + r * stride);
+#pragma GCC unroll 4
+        for (int n = 0; n < 4; n++)
+            acc[r][n] = vf_fma(row, lane[n], acc[r][n]);
+    }
+}
+
+/* Asks for the rows of four keys that will be needed a block later, so that memory works while the cores compute. */
+DECODE_INLINE void prefetch4(const void *const row[4], size_t bytes)
+{
+    for (int n = 0; n < 4; n++)
+        for (size_t at = 0; at < bytes; at += 64)
+            __builtin_prefetch((const char *)row[n] + at, 0, 2);
+}
+
+/* Scores of four keys for `rows` rows from `first` on. */
+DECODE_INLINE void decode_dot(struct decode *x, int64_t key, int64_t first, const int rows, const uint32_t dtype)
+{
+    int64_t dim = x->task->p->dim, d = 0;
+    const float *q = x->q + first * x->dim_q;
+    const void *const *k = x->k[x->turn] + key;
+    vf acc[DECODE_GROUP][4], lane[4];
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 4
         for (int n = 0; n < 4; n++)
             acc[r][n] = vf_zero();
-    const void *k[4] = {x->k[key], x->k[key + 1], x->k[key + 2], x->k[key + 3]};
-    const float *q = x->q + first * x->dim_q;
-    for (int64_t d = 0; d < dim; d += LANES) {
-        vf lane[4];
-#pragma GCC unroll 4
-        for (int n = 0; n < 4; n++)
-            lane[n] = d < whole ? vf_from(k[n], d, dtype) : vf_from_some(k[n], d, dtype, dim - d);
-#pragma GCC unroll 4
-        for (int r = 0; r < rows; r++) {
-            vf row = vf_load(q + r * x->dim_q + d);
-#pragma GCC unroll 4
-            for (int n = 0; n < 4; n++)
-                acc[r][n] = vf_fma(row, lane[n], acc[r][n]);
-        }
+    for (; d + LANES <= dim; d += LANES) {
+        load4(lane, k, d, dtype);
+        dot_step(acc, lane, q + d, x->dim_q, rows);
+    }
+    if (d < dim) {
+        load4_some(lane, k, d, dtype, dim - d);
+        dot_step(acc, lane, q + d, x->dim_q, rows);
     }
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++)
         vf_sum4(&x->s[first + r][key], acc[r][0], acc[r][1], acc[r][2], acc[r][3]);
 }
 
-static inline __attribute__((always_inline)) void decode_accumulate(struct decode *x, int64_t key, int64_t first, const int rows,
-                                                                    const uint32_t dtype)
+DECODE_INLINE void accumulate_step(float *o, int64_t stride, const vf lane[4], vf weight[DECODE_GROUP][4], const int rows)
 {
-    int64_t dim = x->task->p->dim_v, whole = dim / LANES * LANES;
-    vf weight[DECODE_GROUP][4];
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++) {
+        vf sum = vf_load(o + r * stride);
+#pragma GCC unroll 4
+        for (int n = 0; n < 4; n++)
+            sum = vf_fma(weight[r][n], lane[n], sum);
+        vf_store(o + r * stride, sum);
+    }
+}
+
+/* Values of four keys into the outputs of `rows` rows from `first` on. */
+DECODE_INLINE void decode_accumulate(struct decode *x, int64_t key, int64_t first, const int rows, const uint32_t dtype)
+{
+    int64_t dim = x->task->p->dim_v, d = 0;
+    float *o = x->o + first * x->dim_o;
+    const void *const *v = x->v + key;
+    vf weight[DECODE_GROUP][4], lane[4];
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 4
         for (int n = 0; n < 4; n++)
             weight[r][n] = vf_set1(x->s[first + r][key + n]);
-    const void *v[4] = {x->v[key], x->v[key + 1], x->v[key + 2], x->v[key + 3]};
-    float *o = x->o + first * x->dim_o;
-    for (int64_t d = 0; d < dim; d += LANES) {
-        vf lane[4];
-#pragma GCC unroll 4
-        for (int n = 0; n < 4; n++)
-            lane[n] = d < whole ? vf_from(v[n], d, dtype) : vf_from_some(v[n], d, dtype, dim - d);
-#pragma GCC unroll 4
-        for (int r = 0; r < rows; r++) {
-            vf sum = vf_load(o + r * x->dim_o + d);
-#pragma GCC unroll 4
-            for (int n = 0; n < 4; n++)
-                sum = vf_fma(weight[r][n], lane[n], sum);
-            vf_store(o + r * x->dim_o + d, sum);
-        }
+    for (; d + LANES <= dim; d += LANES) {
+        load4(lane, v, d, dtype);
+        accumulate_step(o + d, x->dim_o, lane, weight, rows);
+    }
+    if (d < dim) {
+        load4_some(lane, v, d, dtype, dim - d);
+        accumulate_step(o + d, x->dim_o, lane, weight, rows);
     }
 }
 
@@ -156,24 +192,31 @@ static void decode_softmax(struct decode *x, int64_t r, int64_t padded)
         vf_store(x->o + r * x->dim_o + d, vf_mul(vf_load(x->o + r * x->dim_o + d), vf_set1(decay[0])));
 }
 
-/* Keys first .. end, at most DECODE_KEYS of them. */
-static inline __attribute__((always_inline)) void decode_block(struct decode *x, int64_t first, int64_t end, const uint32_t dtype)
+/* Pointers to keys first .. end, filled up to a multiple of four with the last one, which the mask then hides. */
+static void decode_pointers(const struct decode *x, bool is_v, int64_t first, int64_t end, const void **out)
 {
-    int64_t keys = end - first, whole = (keys + 3) / 4 * 4, padded = decode_width(whole);
-    key_pointers(x->task, false, first, keys, x->k);
-    key_pointers(x->task, true, first, keys, x->v);
-    for (int64_t n = keys; n < whole; n++) { /* fours are filled up with the last key, which the mask then hides */
-        x->k[n] = x->k[keys - 1];
-        x->v[n] = x->v[keys - 1];
-    }
+    int64_t keys = end - first;
+    key_pointers(x->task, is_v, first, keys, out);
+    for (int64_t n = keys; n % 4; n++)
+        out[n] = out[keys - 1];
+}
+
+/* Keys first .. end, at most DECODE_KEYS of them; the block behind them ends at next_end. */
+DECODE_INLINE void decode_block(struct decode *x, int64_t first, int64_t end, int64_t next_end, const uint32_t dtype)
+{
+    const attest_problem *p = x->task->p;
+    int64_t keys = end - first, whole = (keys + 3) / 4 * 4, padded = decode_width(whole), next = next_end - end;
+    decode_pointers(x, true, first, end, x->v);
+    decode_pointers(x, false, end, next_end, x->k[!x->turn]);
     for (int64_t key = 0; key < whole; key += 4) {
         int64_t r = 0;
+        prefetch4(x->v + key, (size_t)p->dim_v * dtype_size(dtype));
         for (; r + DECODE_GROUP <= x->rows; r += DECODE_GROUP)
             decode_dot(x, key, r, DECODE_GROUP, dtype);
         for (; r < x->rows; r++)
             decode_dot(x, key, r, 1, dtype);
     }
-    memset(x->live, !has(x->task->p, ATTEST_BIAS), sizeof x->live);
+    memset(x->live, !has(p, ATTEST_BIAS), sizeof x->live);
     for (int64_t r = 0; r < x->rows; r++) {
         for (int64_t n = whole; n < padded; n++)
             x->s[r][n] = 0;
@@ -185,11 +228,14 @@ static inline __attribute__((always_inline)) void decode_block(struct decode *x,
             x->v[n] = x->zero;
     for (int64_t key = 0; key < whole; key += 4) {
         int64_t r = 0;
+        if (key < next)
+            prefetch4(x->k[!x->turn] + key, (size_t)p->dim * dtype_size(dtype));
         for (; r + DECODE_GROUP <= x->rows; r += DECODE_GROUP)
             decode_accumulate(x, key, r, DECODE_GROUP, dtype);
         for (; r < x->rows; r++)
             decode_accumulate(x, key, r, 1, dtype);
     }
+    x->turn = !x->turn;
 }
 
 static void decode_begin(struct decode *x)
@@ -232,6 +278,13 @@ static void decode_end(struct decode *x)
     }
 }
 
+/* Blocks end at multiples of DECODE_KEYS, so that the blocks of a sequence do not depend on where a task begins. */
+static int64_t block_end(int64_t first, int64_t hi)
+{
+    int64_t end = (first / DECODE_KEYS + 1) * DECODE_KEYS;
+    return end < hi ? end : hi;
+}
+
 static void decode_tile(const struct cpu_task *task, void *scratch)
 {
     const attest_problem *p = task->p;
@@ -250,16 +303,18 @@ static void decode_tile(const struct cpu_task *task, void *scratch)
             lo = x->row[r].lo < lo ? x->row[r].lo : lo;
             hi = x->row[r].hi > hi ? x->row[r].hi : hi;
         }
-    for (int64_t first = lo, end; first < hi; first = end) {
-        end = (first / DECODE_KEYS + 1) * DECODE_KEYS;
-        if (end > hi)
-            end = hi;
+    x->turn = 0;
+    int64_t end = lo < hi ? block_end(lo, hi) : hi;
+    if (lo < hi)
+        decode_pointers(x, false, lo, end, x->k[0]);
+    for (int64_t first = lo; first < hi; first = end, end = block_end(end, hi)) {
+        int64_t next_end = block_end(end, hi);
         if (p->dtype == ATTEST_F32)
-            decode_block(x, first, end, ATTEST_F32);
+            decode_block(x, first, end, next_end, ATTEST_F32);
         else if (p->dtype == ATTEST_F16)
-            decode_block(x, first, end, ATTEST_F16);
+            decode_block(x, first, end, next_end, ATTEST_F16);
         else
-            decode_block(x, first, end, ATTEST_BF16);
+            decode_block(x, first, end, next_end, ATTEST_BF16);
     }
     decode_end(x);
 }

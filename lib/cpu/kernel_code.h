@@ -17,4 +17,4 @@ static size_t scratch_size(const attest_problem *p, int64_t tile_rows)
     return rows > decode ? rows : decode;
 }
 
-const struct cpu_code CODE = {tile, scratch_size, MICRO_ROWS};
+const struct cpu_code CODE = {tile, scratch_size, MICRO_ROWS, ROWS_WANTED};

@@ -52,11 +52,10 @@ static void pack_v(struct tile *tile, struct span span)
     }
 }
 
-static void qk_block(const struct tile *tile, const float *q, const float *k, int64_t keys, vf *top, const int vecs)
+static void qk_block(const struct tile *tile, const float *q, const float *k, int64_t first, int64_t end, vf *top, const int vecs)
 {
-    const vf scale = vf_set1(tile->unit_scale);
     size_t k_step = (size_t)tile->ldk * 4;
-    for (int64_t j = 0; j < keys; j += 2 * AMX_SIDE) {
+    for (int64_t j = first; j < end; j += 2 * AMX_SIDE) {
         _tile_zero(0);
         _tile_zero(1);
         _tile_zero(2);
@@ -80,13 +79,10 @@ static void qk_block(const struct tile *tile, const float *q, const float *k, in
             _tile_stored(1, s + AMX_SIDE, MICRO_ROWS * 4);
             _tile_stored(3, s + AMX_SIDE * MICRO_ROWS + AMX_SIDE, MICRO_ROWS * 4);
         }
-        for (int key = 0; key < 2 * AMX_SIDE; key++)
-            for (int v = 0; v < vecs; v++) {
-                vf score = vf_mul(vf_load(s + key * MICRO_ROWS + v * LANES), scale);
-                vf_store(s + key * MICRO_ROWS + v * LANES, score);
-                top[v] = vf_max(top[v], score);
-            }
     }
+    for (int64_t j = first; j < end; j++)
+        for (int v = 0; v < vecs; v++)
+            top[v] = vf_max(top[v], vf_load(tile->s + j * MICRO_ROWS + v * LANES));
 }
 
 /* O^T * decay, which is 1 in every lane once the maximum has settled. */

@@ -4,9 +4,11 @@
  * Contract: any problem (with PAIR 2: without a bias, whose -inf may hide one key of a pair); any row count. Included once by each kernel file, behind its vocabulary (vec_*.h, vec_math.h) and these:
  *     TILE_VECS, TILE_KEYS        vectors of rows and keys whose accumulators fit the registers together
  *     PAIR        1: an operand is a float32. 2: it is a pair of bf16 that vf_step multiplies and adds in one instruction.
+ *     BLOCK_KEYS  keys of a block
  *     KEY_ALIGN   blocks of keys start and end at multiples of this; what is not a key is zero and masked
  *     vf_step(a, b, c)            c + a * b, over the pair if PAIR is 2
  *     interleave_rows, pair_weights, if PAIR is 2: make pairs of two rows of V, and of the weights of two keys
+ *     ROWS_WANTED rows of a tile, if there are enough of them
  *     TILE_MATRIX_UNIT, if defined: the header with the kernel's own qk_block, pv_block and pack_v
  *
  * Algorithm, for a tile of rows and each block of BLOCK_KEYS keys:
@@ -34,7 +36,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MICRO_ROWS = LANES * TILE_VECS, BLOCK_KEYS = 128 };
+enum { MICRO_ROWS = LANES * TILE_VECS, QK_STEP = TILE_KEYS > KEY_ALIGN ? TILE_KEYS : KEY_ALIGN };
 _Static_assert(BLOCK_KEYS % KEY_ALIGN == 0 && BLOCK_KEYS % TILE_KEYS == 0 && LANES % TILE_KEYS == 0, "blocks are cut evenly");
 _Static_assert(SPLIT_KEYS % BLOCK_KEYS == 0, "pieces of a split are whole blocks");
 
@@ -184,7 +186,7 @@ static void pack_v(struct tile *tile, struct span span)
 /* ---- the two products ------------------------------------------------------------------------------------------------------ */
 
 /* out [TILE_KEYS][MICRO_ROWS] = k [TILE_KEYS][ldk] times q [units][MICRO_ROWS]; top takes the maximum over these keys. */
-INLINE void qk_micro(const float *q, const float *k, int64_t ldk, int64_t units, float scale, float *out, vf *top, const int vecs)
+INLINE void qk_micro(const float *q, const float *k, int64_t ldk, int64_t units, float *out, vf *top, const int vecs)
 {
     vf acc[TILE_KEYS][TILE_VECS];
 #pragma GCC unroll 8
@@ -209,22 +211,22 @@ INLINE void qk_micro(const float *q, const float *k, int64_t ldk, int64_t units,
     for (int key = 0; key < TILE_KEYS; key++)
 #pragma GCC unroll 3
         for (int v = 0; v < vecs; v++) {
-            vf score = PAIR == 1 ? acc[key][v] : vf_mul(acc[key][v], vf_set1(scale));
-            vf_store(out + key * MICRO_ROWS + v * LANES, score);
-            top[v] = vf_max(top[v], score);
+            vf_store(out + key * MICRO_ROWS + v * LANES, acc[key][v]);
+            top[v] = vf_max(top[v], acc[key][v]);
         }
 }
 
-/* S^T for `keys` keys, and the maximum of each row over them. The last TILE_KEYS may run over the end: those are not looked at. */
-INLINE void qk_block(const struct tile *tile, const float *q, const float *k, int64_t keys, vf *top, const int vecs)
+/* S^T for keys first .. end of a block, and the maximum of each row over them. The last TILE_KEYS may run over the end: those are
+ * not looked at. */
+INLINE void qk_block(const struct tile *tile, const float *q, const float *k, int64_t first, int64_t end, vf *top, const int vecs)
 {
-    int64_t j = 0;
-    for (; j + TILE_KEYS <= keys; j += TILE_KEYS)
-        qk_micro(q, k + j * tile->ldk, tile->ldk, tile->units, tile->unit_scale, tile->s + j * MICRO_ROWS, top, vecs);
-    if (j < keys) {
+    int64_t j = first;
+    for (; j + TILE_KEYS <= end; j += TILE_KEYS)
+        qk_micro(q, k + j * tile->ldk, tile->ldk, tile->units, tile->s + j * MICRO_ROWS, top, vecs);
+    if (j < end) {
         vf ignored[TILE_VECS] = {vf_zero(), vf_zero(), vf_zero()};
-        qk_micro(q, k + j * tile->ldk, tile->ldk, tile->units, tile->unit_scale, tile->s + j * MICRO_ROWS, ignored, vecs);
-        for (; j < keys; j++)
+        qk_micro(q, k + j * tile->ldk, tile->ldk, tile->units, tile->s + j * MICRO_ROWS, ignored, vecs);
+        for (; j < end; j++)
             for (int v = 0; v < vecs; v++)
                 top[v] = vf_max(top[v], vf_load(tile->s + j * MICRO_ROWS + v * LANES));
     }
@@ -293,15 +295,34 @@ static void bias_block(const struct tile *tile, int64_t row, int64_t key, int64_
     vf_transpose(out);
 }
 
+/* Lanes of a vector of rows that do not see key j. */
+INLINE vm unseen(const struct tile *tile, int64_t row, int64_t j)
+{
+    return vm_or(vm_greater(vi_load(tile->lo + row), vi_set1((int32_t)j)), vm_greater(vi_set1((int32_t)j + 1), vi_load(tile->hi + row)));
+}
+
+/* The mask alone, on keys first .. end of s for all rows; top takes the maximum. `key` is the number of the block's first key. */
+INLINE void mask(const struct tile *tile, int64_t row, int64_t key, int64_t first, int64_t end, vf *top, const int vecs)
+{
+    for (int64_t j = first; j < end; j++)
+        for (int v = 0; v < vecs; v++) {
+            float *at = tile->s + j * MICRO_ROWS + v * LANES;
+            vf x = vf_select(unseen(tile, row + v * LANES, key + j), vf_set1(-INFINITY), vf_load(at));
+            vf_store(at, x);
+            top[v] = vf_max(top[v], x);
+        }
+}
+
 /* Softcap, ALiBi, bias and masks on s [keys][MICRO_ROWS] for one vector of rows; returns the maximum over the keys. `key` is the
  * number of the first key; live[j] becomes true where some lane sees key j, and that only matters with a bias. */
-static vf modify(const struct tile *tile, int64_t row, float *s, int64_t key, int64_t keys, vf top, bool *live)
+static vf modify(const struct tile *tile, int64_t row, float *s, int64_t key, int64_t keys, bool *live)
 {
+    vf top = vf_set1(-INFINITY);
     const attest_problem *p = tile->task->p;
     const vf unit = vf_set1(tile->natural ? 1.0f : (float)LOG2E), cap = vf_mul(vf_set1(p->softcap), unit);
-    const vf invisible = vf_set1(-INFINITY);
+    const vf invisible = vf_set1(-INFINITY), scale = vf_set1(tile->unit_scale);
     const vf slope = vf_mul(vf_load(tile->slope + row), unit);
-    const vi lo = vi_load(tile->lo + row), hi = vi_load(tile->hi + row), place = vi_load(tile->place + row);
+    const vi place = vi_load(tile->place + row);
     for (int64_t chunk = 0; chunk < keys; chunk += LANES) {
         int64_t count = keys - chunk < LANES ? keys - chunk : LANES;
         vf bias[LANES];
@@ -310,12 +331,12 @@ static vf modify(const struct tile *tile, int64_t row, float *s, int64_t key, in
         for (int64_t n = 0; n < count; n++) {
             int32_t j = (int32_t)(key + chunk + n);
             float *at = s + (chunk + n) * MICRO_ROWS;
-            vf x = vf_load(at);
+            vf x = PAIR == 1 ? vf_load(at) : vf_mul(vf_load(at), scale);
             if (has(p, ATTEST_SOFTCAP))
                 x = vf_mul(cap, vf_tanh(x));
             if (has(p, ATTEST_ALIBI))
                 x = vf_sub(x, vf_mul(slope, vf_abs(vf_from_int(vi_sub(place, vi_set1(j))))));
-            vm gone = vm_or(vm_greater(lo, vi_set1(j)), vm_greater(vi_set1(j + 1), hi));
+            vm gone = unseen(tile, row, j);
             if (has(p, ATTEST_BIAS)) {
                 gone = vm_or(gone, vm_equal(bias[n], invisible));
                 x = vf_add(x, bias[n]);
@@ -331,14 +352,24 @@ static vf modify(const struct tile *tile, int64_t row, float *s, int64_t key, in
 
 /* ---- softmax --------------------------------------------------------------------------------------------------------------- */
 
-/* P^T from S^T in place for one vector of rows; updates m and l, returns the factor for what O has so far. */
-INLINE vf softmax(float *s, int64_t keys, float *m, float *l, vf top, const bool natural)
+/* P^T from S^T in place for one vector of rows; updates m and l, returns the factor for what O has so far. With pairs, s comes
+ * unscaled and leaves as words, two keys in the space of one. */
+INLINE vf softmax(float *s, int64_t keys, float *m, float *l, vf top, vf scale, const bool natural)
 {
     const vf unit = vf_set1((float)LOG2E);
-    vf before = vf_load(m), now = vf_max(before, top);
+    vf before = vf_load(m), now = vf_max(before, PAIR == 1 ? top : vf_mul(top, scale));
     vf shift = vf_select(vm_equal(now, vf_set1(-INFINITY)), vf_zero(), now); /* a row that has seen nothing yet */
-    vf decay = vf_exp2(natural ? vf_mul(vf_sub(before, shift), unit) : vf_sub(before, shift));
-    vf sum = vf_zero();
+    vf decay = vf_exp2(natural ? vf_mul(vf_sub(before, shift), unit) : vf_sub(before, shift)), sum = vf_zero();
+#if PAIR == 2
+    const vf minus = vf_sub(vf_zero(), shift);
+#pragma GCC unroll 2
+    for (int64_t j = 0; j < keys; j += 2) {
+        vf even = vf_exp2(vf_fma(vf_load(s + j * MICRO_ROWS), scale, minus));
+        vf odd = vf_exp2(vf_fma(vf_load(s + (j + 1) * MICRO_ROWS), scale, minus));
+        vf_store(s + j / 2 * MICRO_ROWS, pair_weights(even, odd));
+        sum = vf_add(vf_add(sum, even), odd);
+    }
+#else
 #pragma GCC unroll 4
     for (int64_t j = 0; j < keys; j++) {
         vf x = vf_sub(vf_load(s + j * MICRO_ROWS), shift);
@@ -346,6 +377,7 @@ INLINE vf softmax(float *s, int64_t keys, float *m, float *l, vf top, const bool
         vf_store(s + j * MICRO_ROWS, x);
         sum = vf_add(sum, x);
     }
+#endif
     vf_store(m, now);
     vf_store(l, vf_fma(vf_load(l), decay, sum));
     return decay;
@@ -357,29 +389,35 @@ struct block {
     int64_t key;  /* number of the first key of the packed block */
     int64_t from; /* this micro-tile's first key in the block, and */
     int64_t keys; /* how many: both multiples of KEY_ALIGN */
-    bool modify;
+    int64_t all_from, all_to; /* of these keys, the ones that every row sees */
 };
 
 INLINE void micro_tile(const struct tile *tile, int64_t row, struct block block, const int vecs)
 {
-    vf top[TILE_VECS], decay[TILE_VECS];
+    vf top[TILE_VECS], decay[TILE_VECS], ignored[TILE_VECS];
     bool live[BLOCK_KEYS];
     for (int v = 0; v < TILE_VECS; v++)
-        top[v] = vf_set1(-INFINITY);
-    const float *q = tile->q + row * tile->ldk;
-    qk_block(tile, q, tile->k + block.from * tile->ldk, block.keys, top, vecs);
-    memset(live, !block.modify, sizeof live);
-    for (int v = 0; v < vecs && block.modify; v++)
-        top[v] = modify(tile, row + v * LANES, tile->s + v * LANES, block.key + block.from, block.keys, vf_set1(-INFINITY), live);
+        top[v] = ignored[v] = vf_set1(-INFINITY);
+    const float *q = tile->q + row * tile->ldk, *k = tile->k + block.from * tile->ldk;
+    int64_t key = block.key + block.from;
+    if (tile->modify) {
+        qk_block(tile, q, k, 0, block.keys, ignored, vecs);
+        memset(live, 0, sizeof live);
+        for (int v = 0; v < vecs; v++)
+            top[v] = modify(tile, row + v * LANES, tile->s + v * LANES, key, block.keys, live);
+    } else {
+        qk_block(tile, q, k, 0, block.all_from, ignored, vecs);
+        qk_block(tile, q, k, block.all_from, block.all_to, top, vecs);
+        qk_block(tile, q, k, block.all_to, block.keys, ignored, vecs);
+        mask(tile, row, key, 0, block.all_from, top, vecs);
+        mask(tile, row, key, block.all_to, block.keys, top, vecs);
+        memset(live, 1, sizeof live);
+    }
+    vf scale = vf_set1(tile->modify ? 1.0f : tile->unit_scale);
     for (int v = 0; v < vecs; v++) {
         float *s = tile->s + v * LANES, *m = tile->m + row + v * LANES, *l = tile->l + row + v * LANES;
-        decay[v] = tile->natural ? softmax(s, block.keys, m, l, top[v], true) : softmax(s, block.keys, m, l, top[v], false);
+        decay[v] = tile->natural ? softmax(s, block.keys, m, l, top[v], scale, true) : softmax(s, block.keys, m, l, top[v], scale, false);
     }
-#if PAIR == 2
-    for (int64_t j = 0; j < block.keys; j += 2)
-        for (int v = 0; v < vecs; v++)
-            pair_weights(tile->s + j / 2 * MICRO_ROWS + v * LANES, tile->s + j * MICRO_ROWS + v * LANES, MICRO_ROWS);
-#endif
 
     /* A key that no lane sees must not touch the result even if its value is NaN. Masks by position cut such keys off at the
      * ends of the block; a bias can hide any key, so the product runs over the stretches between those. */
@@ -417,6 +455,11 @@ static struct reach reach_of(const struct tile *tile, int64_t first, int64_t end
             reach.all_hi = hi;
     }
     return reach;
+}
+
+static int64_t within(int64_t n, int64_t most)
+{
+    return n < 0 ? 0 : n > most ? most : n;
 }
 
 static void rows_begin(struct tile *tile)
@@ -485,8 +528,10 @@ static void rows_tile(const struct cpu_task *task, void *scratch)
     const attest_problem *p = task->p;
     struct tile tile = {.task = task, .rows = task->row_end - task->row_begin, .natural = scores_are_natural(p)};
     tile_carve(&tile, p, tile.rows, scratch);
-    tile.modify = has(p, ATTEST_SOFTCAP) || has(p, ATTEST_ALIBI) || has(p, ATTEST_BIAS);
     tile.unit_scale = has(p, ATTEST_SOFTCAP) ? p->scale / p->softcap : tile.natural ? p->scale : (float)(p->scale * LOG2E);
+    tile.modify = has(p, ATTEST_SOFTCAP) || has(p, ATTEST_ALIBI) || has(p, ATTEST_BIAS);
+    if (PAIR == 2 && tile.unit_scale <= 0) /* the maximum of unscaled scores is then not that of the scores */
+        tile.modify = true;
     rows_begin(&tile);
     matrix_unit_begin();
 
@@ -504,8 +549,13 @@ static void rows_tile(const struct cpu_task *task, void *scratch)
             int64_t to = round_up(reach.hi < span.to ? reach.hi : span.to, KEY_ALIGN);
             if (from >= to)
                 continue;
-            bool mask = reach.all_lo > from || reach.all_hi < to;
-            struct block part = {span.from, from - span.from, to - from, tile.modify || mask};
+            struct block part = {.key = span.from, .from = from - span.from, .keys = to - from};
+            part.all_from = round_up(within(reach.all_lo - from, part.keys), QK_STEP);
+            part.all_to = within(reach.all_hi - from, part.keys);
+            if (part.all_to < part.keys)
+                part.all_to = part.all_to / QK_STEP * QK_STEP;
+            if (part.all_from >= part.all_to) /* no key is seen by all */
+                part.all_from = part.all_to = 0;
             switch ((end - row + LANES - 1) / LANES) {
             case 1:
                 micro_tile(&tile, row, part, 1);

@@ -52,19 +52,24 @@ static struct layout layout_get(const struct attest_plan *plan)
     return x;
 }
 
-/* As many rows as their Q and O fit into half of a typical second-level cache, so that K and V are packed rarely; fewer where
- * there would not be enough tasks for the threads. */
+/* As many rows as their Q and O fit into a part of a typical second-level cache, so that K and V are packed rarely, cut evenly;
+ * fewer where there would not be enough tasks for the threads. */
 void cpu_plan(struct attest_plan *plan)
 {
-    enum { CACHE_BYTES = 256 * 1024, ROWS_WANTED = 192, TASKS_PER_THREAD = 4 };
+    enum { CACHE_BYTES = 384 * 1024, TASKS_PER_THREAD = 4 };
     const attest_problem *p = &plan->problem;
-    int64_t step = plan->kernel->code->row_step, rows = p->seq_q * (p->heads_q / p->heads_kv);
-    int64_t most = CACHE_BYTES / ((p->dim + p->dim_v) * (int64_t)sizeof(float));
-    if (most > ROWS_WANTED)
-        most = ROWS_WANTED;
-    plan->tile_rows = most < step ? step : most / step * step;
-    while (plan->tile_rows > step && p->batch * p->heads_kv * ceil_div(rows, plan->tile_rows) < (int64_t)plan->threads * TASKS_PER_THREAD)
-        plan->tile_rows -= step;
+    const struct cpu_code *code = plan->kernel->code;
+    int64_t rows = p->seq_q * (p->heads_q / p->heads_kv), heads = p->batch * p->heads_kv;
+    int64_t most = CACHE_BYTES / ((p->dim + p->dim_v) * (int64_t)sizeof(float)), tiles = 1;
+    if (most > code->rows_wanted)
+        most = code->rows_wanted;
+    if (most < code->row_step)
+        most = code->row_step;
+    if (rows > most)
+        tiles = ceil_div(rows, most);
+    while (plan->threads > 1 && heads * tiles < (int64_t)plan->threads * TASKS_PER_THREAD && rows > tiles * code->row_step)
+        tiles++;
+    plan->tile_rows = ceil_div(ceil_div(rows > 0 ? rows : 1, tiles), code->row_step) * code->row_step;
     plan->workspace = layout_get(plan).total;
 }
 
