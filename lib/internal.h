@@ -47,7 +47,11 @@ static inline bool has(const attest_problem *p, uint64_t flag)
     return (p->flags & flag) != 0;
 }
 
-size_t dtype_size(uint32_t dtype);
+static inline size_t dtype_size(uint32_t dtype)
+{
+    return dtype == ATTEST_F32 ? 4 : 2;
+}
+
 const char *dtype_name(uint32_t dtype);
 attest_status problem_read(attest_problem *own, const attest_problem *theirs, struct text why);
 void problem_pack_bshd(attest_problem *p); /* the dense tensors as [batch, row, head, dim], the others packed */

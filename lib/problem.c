@@ -11,11 +11,6 @@ static const uint64_t KNOWN_FLAGS = ATTEST_CAUSAL | ATTEST_BOTTOM_RIGHT | ATTEST
                                     ATTEST_ALIBI | ATTEST_BIAS | ATTEST_SINK | ATTEST_LSE | ATTEST_VARLEN_Q | ATTEST_VARLEN_KV |
                                     ATTEST_KV_LENGTHS | ATTEST_PAGED | ATTEST_INVARIANT;
 
-size_t dtype_size(uint32_t dtype)
-{
-    return dtype == ATTEST_F32 ? 4 : 2;
-}
-
 const char *dtype_name(uint32_t dtype)
 {
     switch (dtype) {

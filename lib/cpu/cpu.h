@@ -18,7 +18,8 @@ struct cpu_task {
     int64_t b, hkv;
     int64_t row_begin, row_end; /* rows of this KV head */
     int64_t key_begin, key_end; /* keys of this sequence */
-    float *partial;             /* NULL: write O and LSE. Else [rows][dim_v + PARTIAL_EXTRA], see decode.c */
+    float *partial;             /* NULL: write O and LSE. Else [rows][dim_v + PARTIAL_EXTRA] */
+    void *shared;               /* what `prepare` made of the keys and values of this KV head */
 };
 
 /* A partial result is the unnormalised output followed by the maximum (in the unit of scores) and the sum. */
@@ -26,11 +27,15 @@ enum { PARTIAL_EXTRA = 2 };
 
 /* Sequences with so few rows are computed with the head dimension in vector lanes instead of the rows (decode_tile.h), and
  * those with at most SPLIT_ROWS rows are split over keys. Both depend on the sequence alone, so bits do not depend on its batch. */
-enum { DECODE_ROWS = 8, SPLIT_ROWS = 64, SPLIT_KEYS = 512 };
+enum { DECODE_ROWS = 8, SPLIT_ROWS = 64, SPLIT_KEYS = 512, PREPARE_KEYS = 256 };
 
 struct cpu_code {
     void (*tile)(const struct cpu_task *task, void *scratch);
     size_t (*scratch_size)(const attest_problem *p, int64_t tile_rows);
+    /* A kernel that wants V in another form has it made once for all tiles: prepare takes keys key_begin .. key_end, which are one
+     * block of PREPARE_KEYS, and all rows; shared_size is for one KV head. Both NULL where tiles do their own packing. */
+    size_t (*shared_size)(const attest_problem *p);
+    void (*prepare)(const struct cpu_task *task, void *scratch);
     int64_t row_step;    /* a tile is a multiple of this many rows, */
     int64_t rows_wanted; /* best this many */
 };

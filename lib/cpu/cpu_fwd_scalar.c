@@ -7,7 +7,7 @@
 #include "vec_math.h"
 
 #define PAIR 1
-enum { BLOCK_KEYS = 128, ROWS_WANTED = 240, TILE_VECS = 3, TILE_KEYS = 4, KEY_ALIGN = 1, DECODE_GROUP = 2 };
+enum { BLOCK_KEYS = 128, ROWS_WANTED = 240, TILE_VECS = 3, TILE_KEYS = 4, K_UNITS = 1, KEY_ALIGN = 1, DECODE_GROUP = 1 };
 
 #define vf_step vf_fma
 

@@ -2,10 +2,11 @@
  * decode_tile.h - attention for a few rows (Sq = 1 and the heads of one KV head) with the head dimension in vector lanes.
  *
  * Contract: at most DECODE_ROWS rows; everything else as in rows_tile.h. Included behind the vocabulary and DECODE_GROUP, the
- * number of rows that are multiplied with four keys at once.
+ * number of rows whose outputs for a slice of columns fit the registers.
  *
- * With few rows the work is to read K and V once at the speed of memory, so K and V are never copied: four keys at a time are
- * loaded, widened to float32 in registers and multiplied with all rows.
+ * With few rows the work is to read K and V once at the speed of memory, so K and V are never copied: each key is loaded, widened
+ * to float32 in registers and multiplied with all rows. Blocks are short, so that values read for the first rows are still in the
+ * first-level cache for the others.
  *     for each block of DECODE_KEYS keys:
  *         s[row][key] = sum over lanes of q[row] * k[key]
  *         s = mask(modify(s));  m' = max(m, max s);  p = 2^(s - m');  l = l * 2^(m - m') + sum p
@@ -21,7 +22,9 @@
 
 #define DECODE_INLINE static inline __attribute__((always_inline))
 
-enum { DECODE_KEYS = 64 };
+/* Keys of a block; vectors of columns and keys whose values are summed up at a time; how many keys ahead memory is asked for. */
+enum { DECODE_KEYS = SPLIT_KEYS, DECODE_SLICE = 8, VALUE_KEYS = 16, AHEAD = 16 };
+_Static_assert(DECODE_KEYS % LANES == 0, "scores of a block are whole vectors");
 _Static_assert(SPLIT_KEYS % DECODE_KEYS == 0, "pieces of a split are whole blocks");
 
 struct decode {
@@ -31,13 +34,24 @@ struct decode {
     float *q;                   /* [rows][dim_q], scaled */
     float *o;                   /* [rows][dim_o] */
     struct row row[DECODE_ROWS];
-    float m[DECODE_ROWS], l[DECODE_ROWS], decay[DECODE_ROWS];
+    float m[DECODE_ROWS], l[DECODE_ROWS];
     float s[DECODE_ROWS][DECODE_KEYS];
     bool live[DECODE_KEYS];
-    const void *k[2][DECODE_KEYS], *v[DECODE_KEYS]; /* keys of this block and of the next, in turns; values of this block */
-    int turn;
-    float zero[DIM_MAX]; /* a row of V for keys that nobody sees: zeros in every dtype */
 };
+
+/* Rows of K or V that lie at equal distances in memory. */
+struct stream {
+    const char *first;
+    int64_t step; /* bytes */
+};
+
+static struct stream stream_get(const struct cpu_task *task, bool is_v, int64_t key)
+{
+    struct stream s;
+    key_pointers(task, is_v, key, 1, (const void **)&s.first);
+    s.step = (is_v ? task->p->stride_v : task->p->stride_k)[2] * (int64_t)dtype_size(task->p->dtype);
+    return s;
+}
 
 static int64_t decode_width(int64_t dim)
 {
@@ -49,96 +63,88 @@ static size_t decode_scratch_size(const attest_problem *p)
     return (sizeof(struct decode) + 63) / 64 * 64 + (size_t)(decode_width(p->dim) + decode_width(p->dim_v)) * DECODE_ROWS * sizeof(float);
 }
 
-/* LANES columns of four keys or values; the last ones of a row may be fewer. */
-DECODE_INLINE void load4(vf lane[4], const void *const row[4], int64_t d, const uint32_t dtype)
+/* s[row][key] for `rows` rows (1, 2 or 4) of q, which lie ldq apart. Keys are taken strictly one by one: where they follow each other
+ * in memory the hardware sees the stream and runs ahead of it. A touch of each key AHEAD of time keeps it going across pages. */
+DECODE_INLINE void decode_dots(float s[][DECODE_KEYS], const float *q, int64_t ldq, struct stream k, int64_t keys, int64_t dim,
+                               const int rows, const uint32_t dtype)
 {
+    for (int64_t key = 0; key < keys; key++) {
+        const char *row = k.first + key * k.step;
+        vf acc[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
+        float sum[4];
+        int64_t d = 0;
+        __builtin_prefetch(row + AHEAD * k.step, 0, 2);
+        for (; d + DECODE_SLICE * LANES <= dim; d += DECODE_SLICE * LANES)
+#pragma GCC unroll 8
+            for (int n = 0; n < DECODE_SLICE; n++) {
+                vf lane = vf_from(row, d + n * LANES, dtype);
 #pragma GCC unroll 4
-    for (int n = 0; n < 4; n++)
-        lane[n] = vf_from(row[n], d, dtype);
-}
-
-DECODE_INLINE void load4_some(vf lane[4], const void *const row[4], int64_t d, const uint32_t dtype, int64_t count)
-{
-    for (int n = 0; n < 4; n++)
-        lane[n] = vf_from_some(row[n], d, dtype, count);
-}
-
-DECODE_INLINE void dot_step(vf acc[DECODE_GROUP][4], const vf lane[4], const float *q, int64_t stride, const int rows)
-{
+                for (int r = 0; r < rows; r++)
+                    acc[r] = vf_fma(vf_load(q + r * ldq + d + n * LANES), lane, acc[r]);
+            }
+        for (; d + LANES <= dim; d += LANES) {
+            vf lane = vf_from(row, d, dtype);
 #pragma GCC unroll 4
-    for (int r = 0; r < rows; r++) {
-        vf row = vf_load(q + r * stride);
+            for (int r = 0; r < rows; r++)
+                acc[r] = vf_fma(vf_load(q + r * ldq + d), lane, acc[r]);
+        }
+        if (d < dim) {
+            vf lane = vf_from_some(row, d, dtype, dim - d);
 #pragma GCC unroll 4
-        for (int n = 0; n < 4; n++)
-            acc[r][n] = vf_fma(row, lane[n], acc[r][n]);
+            for (int r = 0; r < rows; r++)
+                acc[r] = vf_fma(vf_load(q + r * ldq + d), lane, acc[r]);
+        }
+        vf_sum4(sum, acc[0], acc[1], acc[2], acc[3]);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++)
+            s[r][key] = sum[r];
     }
 }
 
-/* Asks for the rows of four keys that will be needed a block later, so that memory works while the cores compute. */
-DECODE_INLINE void prefetch4(const void *const row[4], size_t bytes)
+/* Adds to o [rows][ldo], of which it takes `vecs` vectors of columns, the same columns of v weighted by s[row][key]. With `some`
+ * below LANES there is one vector, and only so many of its columns exist. */
+DECODE_INLINE void accumulate_slice(float *o, int64_t ldo, float s[][DECODE_KEYS], struct stream v, int64_t keys, int64_t d, int64_t some,
+                                    const int rows, const int vecs, const uint32_t dtype)
 {
-    for (int n = 0; n < 4; n++)
-        for (size_t at = 0; at < bytes; at += 64)
-            __builtin_prefetch((const char *)row[n] + at, 0, 2);
-}
-
-/* Scores of four keys for `rows` rows from `first` on. */
-DECODE_INLINE void decode_dot(struct decode *x, int64_t key, int64_t first, const int rows, const uint32_t dtype)
-{
-    int64_t dim = x->task->p->dim, d = 0;
-    const float *q = x->q + first * x->dim_q;
-    const void *const *k = x->k[x->turn] + key;
-    vf acc[DECODE_GROUP][4], lane[4];
-#pragma GCC unroll 4
+    vf acc[DECODE_GROUP][DECODE_SLICE];
+#pragma GCC unroll 2
     for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
-        for (int n = 0; n < 4; n++)
-            acc[r][n] = vf_zero();
-    for (; d + LANES <= dim; d += LANES) {
-        load4(lane, k, d, dtype);
-        dot_step(acc, lane, q + d, x->dim_q, rows);
+#pragma GCC unroll 8
+        for (int n = 0; n < vecs; n++)
+            acc[r][n] = vf_load(o + r * ldo + d + n * LANES);
+    for (int64_t key = 0; key < keys; key++) {
+        vf lane[DECODE_SLICE];
+        const char *row = v.first + key * v.step;
+        __builtin_prefetch(row + AHEAD * v.step, 0, 2);
+#pragma GCC unroll 8
+        for (int n = 0; n < vecs; n++)
+            lane[n] = some < LANES ? vf_from_some(row, d, dtype, some) : vf_from(row, d + n * LANES, dtype);
+#pragma GCC unroll 2
+        for (int r = 0; r < rows; r++) {
+            vf weight = vf_set1(s[r][key]);
+#pragma GCC unroll 8
+            for (int n = 0; n < vecs; n++)
+                acc[r][n] = vf_fma(weight, lane[n], acc[r][n]);
+        }
     }
-    if (d < dim) {
-        load4_some(lane, k, d, dtype, dim - d);
-        dot_step(acc, lane, q + d, x->dim_q, rows);
-    }
-#pragma GCC unroll 4
+#pragma GCC unroll 2
     for (int r = 0; r < rows; r++)
-        vf_sum4(&x->s[first + r][key], acc[r][0], acc[r][1], acc[r][2], acc[r][3]);
+#pragma GCC unroll 8
+        for (int n = 0; n < vecs; n++)
+            vf_store(o + r * ldo + d + n * LANES, acc[r][n]);
 }
 
-DECODE_INLINE void accumulate_step(float *o, int64_t stride, const vf lane[4], vf weight[DECODE_GROUP][4], const int rows)
+/* All columns for `rows` rows. */
+DECODE_INLINE void decode_accumulate(float *o, int64_t ldo, float s[][DECODE_KEYS], struct stream v, int64_t keys, int64_t dim,
+                                     const int rows, const uint32_t dtype)
 {
-#pragma GCC unroll 4
-    for (int r = 0; r < rows; r++) {
-        vf sum = vf_load(o + r * stride);
-#pragma GCC unroll 4
-        for (int n = 0; n < 4; n++)
-            sum = vf_fma(weight[r][n], lane[n], sum);
-        vf_store(o + r * stride, sum);
-    }
-}
-
-/* Values of four keys into the outputs of `rows` rows from `first` on. */
-DECODE_INLINE void decode_accumulate(struct decode *x, int64_t key, int64_t first, const int rows, const uint32_t dtype)
-{
-    int64_t dim = x->task->p->dim_v, d = 0;
-    float *o = x->o + first * x->dim_o;
-    const void *const *v = x->v + key;
-    vf weight[DECODE_GROUP][4], lane[4];
-#pragma GCC unroll 4
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
-        for (int n = 0; n < 4; n++)
-            weight[r][n] = vf_set1(x->s[first + r][key + n]);
-    for (; d + LANES <= dim; d += LANES) {
-        load4(lane, v, d, dtype);
-        accumulate_step(o + d, x->dim_o, lane, weight, rows);
-    }
-    if (d < dim) {
-        load4_some(lane, v, d, dtype, dim - d);
-        accumulate_step(o + d, x->dim_o, lane, weight, rows);
-    }
+    int64_t d = 0;
+    for (; d + DECODE_SLICE * LANES <= dim; d += DECODE_SLICE * LANES)
+        accumulate_slice(o, ldo, s, v, keys, d, LANES, rows, DECODE_SLICE, dtype);
+    for (; d + LANES <= dim; d += LANES)
+        accumulate_slice(o, ldo, s, v, keys, d, LANES, rows, 1, dtype);
+    if (d < dim)
+        accumulate_slice(o, ldo, s, v, keys, d, dim - d, rows, 1, dtype);
 }
 
 /* Softcap, ALiBi, bias and mask for one row; `key` is the number of the first key and `padded` a multiple of LANES. */
@@ -192,50 +198,71 @@ static void decode_softmax(struct decode *x, int64_t r, int64_t padded)
         vf_store(x->o + r * x->dim_o + d, vf_mul(vf_load(x->o + r * x->dim_o + d), vf_set1(decay[0])));
 }
 
-/* Pointers to keys first .. end, filled up to a multiple of four with the last one, which the mask then hides. */
-static void decode_pointers(const struct decode *x, bool is_v, int64_t first, int64_t end, const void **out)
-{
-    int64_t keys = end - first;
-    key_pointers(x->task, is_v, first, keys, out);
-    for (int64_t n = keys; n % 4; n++)
-        out[n] = out[keys - 1];
-}
-
-/* Keys first .. end, at most DECODE_KEYS of them; the block behind them ends at next_end. */
-DECODE_INLINE void decode_block(struct decode *x, int64_t first, int64_t end, int64_t next_end, const uint32_t dtype)
+/* Scores of keys first .. end, which are key `at` and following of the block, for all rows. */
+DECODE_INLINE void dots_of(struct decode *x, int64_t at, int64_t first, int64_t end, const uint32_t dtype)
 {
     const attest_problem *p = x->task->p;
-    int64_t keys = end - first, whole = (keys + 3) / 4 * 4, padded = decode_width(whole), next = next_end - end;
-    decode_pointers(x, true, first, end, x->v);
-    decode_pointers(x, false, end, next_end, x->k[!x->turn]);
-    for (int64_t key = 0; key < whole; key += 4) {
+    struct stream k = stream_get(x->task, false, first);
+    int64_t r = 0;
+    for (; r + 4 <= x->rows; r += 4)
+        decode_dots((void *)&x->s[r][at], x->q + r * x->dim_q, x->dim_q, k, end - first, p->dim, 4, dtype);
+    for (; r + 2 <= x->rows; r += 2)
+        decode_dots((void *)&x->s[r][at], x->q + r * x->dim_q, x->dim_q, k, end - first, p->dim, 2, dtype);
+    for (; r < x->rows; r++)
+        decode_dots((void *)&x->s[r][at], x->q + r * x->dim_q, x->dim_q, k, end - first, p->dim, 1, dtype);
+}
+
+/* The same for values, a few at a time, so that those read for the first rows are in the first-level cache for the others. */
+DECODE_INLINE void values_of(struct decode *x, int64_t at, int64_t first, int64_t end, const uint32_t dtype)
+{
+    const attest_problem *p = x->task->p;
+    struct stream v = stream_get(x->task, true, first);
+    for (int64_t n = 0, count; n < end - first; n += count) {
+        struct stream few = {v.first + n * v.step, v.step};
+        count = end - first - n < VALUE_KEYS ? end - first - n : VALUE_KEYS;
         int64_t r = 0;
-        prefetch4(x->v + key, (size_t)p->dim_v * dtype_size(dtype));
         for (; r + DECODE_GROUP <= x->rows; r += DECODE_GROUP)
-            decode_dot(x, key, r, DECODE_GROUP, dtype);
+            decode_accumulate(x->o + r * x->dim_o, x->dim_o, (void *)&x->s[r][at + n], few, count, p->dim_v, DECODE_GROUP, dtype);
         for (; r < x->rows; r++)
-            decode_dot(x, key, r, 1, dtype);
+            decode_accumulate(x->o + r * x->dim_o, x->dim_o, (void *)&x->s[r][at + n], few, count, p->dim_v, 1, dtype);
+    }
+}
+
+/* The keys from `first` on that lie at equal distances in memory: all, or those of one page. */
+static int64_t run_end(const struct decode *x, int64_t first, int64_t end)
+{
+    const attest_problem *p = x->task->p;
+    int64_t page_end = has(p, ATTEST_PAGED) ? (first / p->page_size + 1) * p->page_size : end;
+    return page_end < end ? page_end : end;
+}
+
+/* Keys first .. end, at most DECODE_KEYS of them. */
+DECODE_INLINE void decode_block(struct decode *x, int64_t first, int64_t end, const uint32_t dtype)
+{
+    const attest_problem *p = x->task->p;
+    int64_t keys = end - first, padded = decode_width(keys);
+    for (int64_t j = first, to; j < end; j = to) {
+        to = run_end(x, j, end);
+        dots_of(x, j - first, j, to, dtype);
     }
     memset(x->live, !has(p, ATTEST_BIAS), sizeof x->live);
     for (int64_t r = 0; r < x->rows; r++) {
-        for (int64_t n = whole; n < padded; n++)
+        for (int64_t n = keys; n < padded; n++) /* hidden by the mask */
             x->s[r][n] = 0;
         decode_modify(x, r, first, keys, padded);
         decode_softmax(x, r, padded);
     }
-    for (int64_t n = 0; n < whole; n++)
-        if (!x->live[n])
-            x->v[n] = x->zero;
-    for (int64_t key = 0; key < whole; key += 4) {
-        int64_t r = 0;
-        if (key < next)
-            prefetch4(x->k[!x->turn] + key, (size_t)p->dim * dtype_size(dtype));
-        for (; r + DECODE_GROUP <= x->rows; r += DECODE_GROUP)
-            decode_accumulate(x, key, r, DECODE_GROUP, dtype);
-        for (; r < x->rows; r++)
-            decode_accumulate(x, key, r, 1, dtype);
+    for (int64_t j = first, to; j < end; j = to) {
+        to = run_end(x, j, end);
+        if (!has(p, ATTEST_BIAS)) {
+            values_of(x, j - first, j, to, dtype);
+            continue;
+        }
+        /* A key that the bias hides from all rows must not touch the result even if its value is NaN. */
+        for (int64_t n = j; n < to; n++)
+            if (x->live[n - first])
+                values_of(x, n - first, n, n + 1, dtype);
     }
-    x->turn = !x->turn;
 }
 
 static void decode_begin(struct decode *x)
@@ -245,7 +272,6 @@ static void decode_begin(struct decode *x)
     bool sink = has(p, ATTEST_SINK) && task->key_begin == 0;
     float unit = x->natural ? 1.0f : (float)LOG2E;
     float scale = has(p, ATTEST_SOFTCAP) ? p->scale / p->softcap : x->natural ? p->scale : (float)(p->scale * LOG2E);
-    memset(x->zero, 0, sizeof x->zero);
     memset(x->o, 0, (size_t)(x->rows * x->dim_o) * sizeof *x->o);
     for (int64_t r = 0; r < x->rows; r++) {
         x->row[r] = row_get(task, task->row_begin + r);
@@ -278,13 +304,6 @@ static void decode_end(struct decode *x)
     }
 }
 
-/* Blocks end at multiples of DECODE_KEYS, so that the blocks of a sequence do not depend on where a task begins. */
-static int64_t block_end(int64_t first, int64_t hi)
-{
-    int64_t end = (first / DECODE_KEYS + 1) * DECODE_KEYS;
-    return end < hi ? end : hi;
-}
-
 static void decode_tile(const struct cpu_task *task, void *scratch)
 {
     const attest_problem *p = task->p;
@@ -303,18 +322,16 @@ static void decode_tile(const struct cpu_task *task, void *scratch)
             lo = x->row[r].lo < lo ? x->row[r].lo : lo;
             hi = x->row[r].hi > hi ? x->row[r].hi : hi;
         }
-    x->turn = 0;
-    int64_t end = lo < hi ? block_end(lo, hi) : hi;
-    if (lo < hi)
-        decode_pointers(x, false, lo, end, x->k[0]);
-    for (int64_t first = lo; first < hi; first = end, end = block_end(end, hi)) {
-        int64_t next_end = block_end(end, hi);
+    for (int64_t first = lo, end; first < hi; first = end) {
+        end = (first / DECODE_KEYS + 1) * DECODE_KEYS; /* so that blocks do not depend on where a task begins */
+        if (end > hi)
+            end = hi;
         if (p->dtype == ATTEST_F32)
-            decode_block(x, first, end, next_end, ATTEST_F32);
+            decode_block(x, first, end, ATTEST_F32);
         else if (p->dtype == ATTEST_F16)
-            decode_block(x, first, end, next_end, ATTEST_F16);
+            decode_block(x, first, end, ATTEST_F16);
         else
-            decode_block(x, first, end, next_end, ATTEST_BF16);
+            decode_block(x, first, end, ATTEST_BF16);
     }
     decode_end(x);
 }

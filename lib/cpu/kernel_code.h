@@ -17,4 +17,8 @@ static size_t scratch_size(const attest_problem *p, int64_t tile_rows)
     return rows > decode ? rows : decode;
 }
 
-const struct cpu_code CODE = {tile, scratch_size, MICRO_ROWS, ROWS_WANTED};
+#ifdef TILE_MATRIX_UNIT
+const struct cpu_code CODE = {tile, scratch_size, v_size, prepare_v, MICRO_ROWS, ROWS_WANTED};
+#else
+const struct cpu_code CODE = {tile, scratch_size, NULL, NULL, MICRO_ROWS, ROWS_WANTED};
+#endif

@@ -4,7 +4,7 @@
 #ifndef ATTEST_MATRIX_AMX_H
 #define ATTEST_MATRIX_AMX_H
 
-enum { AMX_SIDE = 16, V_WORDS = BLOCK_KEYS / PAIR }; /* V_WORDS: words from column to column of V^T */
+enum { AMX_SIDE = 16 }; /* rows of a tile, and words of a row */
 
 /* Eight tiles of 16 rows of 64 bytes. */
 static void matrix_unit_begin(void)
@@ -26,45 +26,83 @@ static void matrix_unit_end(void)
     _tile_release();
 }
 
-/* V^T as words: v [dim_o][V_WORDS], word w of column d being the pair (V[2w][d], V[2w+1][d]). */
-static void pack_v(struct tile *tile, struct span span)
+/* V^T as words, made once for all tiles of a KV head: [block of keys][dim_o / 16][block words / 16][16 columns][16 words], where
+ * word w of column d is the pair (V[2w][d], V[2w+1][d]). A matrix tile is one piece of memory: rows of a tile that lie far apart
+ * would compete for the same cache sets. Keys that no row of the head sees are zeros. */
+_Static_assert((int)PREPARE_KEYS == (int)BLOCK_KEYS, "V is prepared in the blocks it is used in");
+
+static size_t v_size(const attest_problem *p)
 {
-    const attest_problem *p = tile->task->p;
-    key_pointers(tile->task, true, span.first, span.end - span.first, tile->key);
-    for (int64_t j = span.from; j < span.to; j += 2 * AMX_SIDE) {
+    return (size_t)(round_up(p->seq_kv, BLOCK_KEYS) * round_up(p->dim_v, AMX_SIDE)) * sizeof(uint16_t);
+}
+
+static float *v_tile(float *block, int64_t d, int64_t word)
+{
+    return block + d * (BLOCK_KEYS / PAIR) + word * AMX_SIDE;
+}
+
+static float *v_block(const struct cpu_task *task, int64_t key)
+{
+    return (float *)task->shared + key / BLOCK_KEYS * (BLOCK_KEYS / PAIR) * round_up(task->p->dim_v, AMX_SIDE);
+}
+
+static void prepare_v(const struct cpu_task *task, void *scratch)
+{
+    const void *key[BLOCK_KEYS];
+    int64_t dim = round_up(task->p->dim_v, AMX_SIDE), first, end, unused;
+    float *words = scratch, *block_v = v_block(task, task->key_begin); /* words [16 pairs][dim] */
+    visible_keys(task, 0, &first, &unused); /* what rows see moves with the row */
+    visible_keys(task, task->seq.q_len - 1, &unused, &end);
+    key_pointers(task, true, task->key_begin, task->key_end - task->key_begin, key);
+    for (int64_t j = task->key_begin; j < task->key_end; j += 2 * AMX_SIDE) {
         for (int pair = 0; pair < AMX_SIDE; pair++) {
             const void *row[2];
             for (int half = 0; half < 2; half++) {
-                int64_t key = j + 2 * pair + half;
-                row[half] = key >= span.first && key < span.end ? tile->key[key - span.first] : NULL;
+                int64_t at = j + 2 * pair + half;
+                row[half] = at >= first && at < end && at < task->key_end ? key[at - task->key_begin] : NULL;
             }
-            interleave_rows(tile->temp + pair * tile->dim_o, row[0], row[1], p->dim_v);
+            interleave_rows(words + pair * dim, row[0], row[1], task->p->dim_v);
         }
-        float *out = tile->v + (j - span.from) / PAIR;
-        for (int64_t d = 0; d < tile->dim_o; d += LANES) {
+        for (int64_t d = 0; d < dim; d += LANES) {
+            float *out = v_tile(block_v, d, (j - task->key_begin) / PAIR);
             vf block[LANES];
+#pragma GCC unroll 16
             for (int i = 0; i < LANES; i++)
-                block[i] = vf_load(tile->temp + i * tile->dim_o + d);
+                block[i] = vf_load(words + i * dim + d);
             vf_transpose(block);
+#pragma GCC unroll 16
             for (int i = 0; i < LANES; i++)
-                vf_store(out + (d + i) * V_WORDS, block[i]);
+                vf_store(out + i * AMX_SIDE, block[i]);
         }
     }
 }
 
-static void qk_block(const struct tile *tile, const float *q, const float *k, int64_t first, int64_t end, vf *top, const int vecs)
+/* The block is there; v points to the word of its first key. */
+static void pack_v(struct tile *tile, struct span span)
 {
-    size_t k_step = (size_t)tile->ldk * 4;
+    tile->v = v_tile(v_block(tile->task, span.from), 0, span.from % BLOCK_KEYS / PAIR);
+}
+
+INLINE void top_of(const struct tile *tile, int64_t first, int64_t end, vf *top, const int vecs)
+{
+    for (int64_t j = first; j < end; j++)
+        for (int v = 0; v < vecs; v++)
+            top[v] = vf_max(top[v], vf_load(tile->s + j * MICRO_ROWS + v * LANES));
+}
+
+INLINE void qk_block(const struct tile *tile, const float *q, const float *k, int64_t first, int64_t end, vf *top, const int vecs)
+{
+    size_t k_step = (size_t)tile->k_step * 4;
     for (int64_t j = first; j < end; j += 2 * AMX_SIDE) {
         _tile_zero(0);
         _tile_zero(1);
         _tile_zero(2);
         _tile_zero(3);
         for (int64_t u = 0; u < tile->ldk; u += AMX_SIDE) {
-            _tile_loadd(4, k + j * tile->ldk + u, k_step);
+            _tile_loadd(4, k + j * tile->k_step + u, k_step);
             _tile_loadd(6, q + u * MICRO_ROWS, MICRO_ROWS * 4);
             _tile_dpbf16ps(0, 4, 6);
-            _tile_loadd(5, k + (j + AMX_SIDE) * tile->ldk + u, k_step);
+            _tile_loadd(5, k + (j + AMX_SIDE) * tile->k_step + u, k_step);
             _tile_dpbf16ps(2, 5, 6);
             if (vecs == 2) {
                 _tile_loadd(7, q + u * MICRO_ROWS + AMX_SIDE, MICRO_ROWS * 4);
@@ -79,10 +117,11 @@ static void qk_block(const struct tile *tile, const float *q, const float *k, in
             _tile_stored(1, s + AMX_SIDE, MICRO_ROWS * 4);
             _tile_stored(3, s + AMX_SIDE * MICRO_ROWS + AMX_SIDE, MICRO_ROWS * 4);
         }
+        if (j > first) /* the scores before these: they have reached the cache while the matrix unit worked on these */
+            top_of(tile, j - 2 * AMX_SIDE, j, top, vecs);
     }
-    for (int64_t j = first; j < end; j++)
-        for (int v = 0; v < vecs; v++)
-            top[v] = vf_max(top[v], vf_load(tile->s + j * MICRO_ROWS + v * LANES));
+    if (first < end)
+        top_of(tile, end - 2 * AMX_SIDE, end, top, vecs);
 }
 
 /* O^T * decay, which is 1 in every lane once the maximum has settled. */
@@ -96,13 +135,12 @@ static void decay_o(float *o, int64_t columns, const vf *decay, const int vecs)
     }
 }
 
-static void pv_block(const struct tile *tile, float *o, int64_t v_from, int64_t first, int64_t end, const vf *decay, const int vecs)
+INLINE void pv_block(const struct tile *tile, float *o, int64_t v_from, int64_t first, int64_t end, const vf *decay, const int vecs)
 {
-    const size_t row = MICRO_ROWS * 4, column = V_WORDS * 4;
+    const size_t row = MICRO_ROWS * 4, column = AMX_SIDE * 4;
     decay_o(o, tile->dim_o, decay, vecs);
     for (int64_t d = 0; d < tile->dim_o; d += 2 * AMX_SIDE) {
         float *upper = o + d * MICRO_ROWS, *lower = upper + AMX_SIDE * MICRO_ROWS;
-        const float *v = tile->v + d * V_WORDS + v_from;
         bool two = d + AMX_SIDE < tile->dim_o;
         _tile_loadd(0, upper, row);
         if (two)
@@ -113,11 +151,11 @@ static void pv_block(const struct tile *tile, float *o, int64_t v_from, int64_t 
                 _tile_loadd(3, lower + AMX_SIDE, row);
         }
         for (int64_t w = first; w < end; w += AMX_SIDE) {
-            _tile_loadd(4, v + w, column);
+            _tile_loadd(4, v_tile(tile->v, d, v_from + w), column);
             _tile_loadd(6, tile->s + w * MICRO_ROWS, row);
             _tile_dpbf16ps(0, 4, 6);
             if (two) {
-                _tile_loadd(5, v + AMX_SIDE * V_WORDS + w, column);
+                _tile_loadd(5, v_tile(tile->v, d + AMX_SIDE, v_from + w), column);
                 _tile_dpbf16ps(2, 5, 6);
             }
             if (vecs == 2) {

@@ -11,6 +11,15 @@ static inline vf vf_step(vf a, vf b, vf c)
     return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
 }
 
+/* A row of n bf16 as words, with zeros up to a whole vector. */
+static inline void copy_row(float *out, const uint16_t *row, int64_t n)
+{
+    for (int64_t d = 0; d < n; d += 2 * LANES) {
+        __mmask32 some = n - d < 2 * LANES ? (__mmask32)((1u << (n - d)) - 1) : (__mmask32)0xffffffff;
+        _mm512_storeu_si512(out + d / 2, _mm512_maskz_loadu_epi16(some, row + d));
+    }
+}
+
 /* out[d] = (a[d], b[d]) for d < n, with zeros up to a whole vector. A row that is NULL counts as zeros. */
 static inline void interleave_rows(float *out, const uint16_t *a, const uint16_t *b, int64_t n)
 {

@@ -27,13 +27,34 @@ static inline int32_t clamp_to(int64_t x, int64_t low, int64_t high)
     return (int32_t)(x < low ? low : x > high ? high : x);
 }
 
+/* SEMANTICS 3: the place of query row i among the keys. */
+static inline int64_t place_of(const struct cpu_task *task, int64_t i)
+{
+    return has(task->p, ATTEST_BOTTOM_RIGHT) ? i + task->seq.kv_len - task->seq.q_len : i;
+}
+
+/* Keys lo <= j < hi of the sequence are those that masks by position leave to query row i; none if lo >= hi. */
+static inline void visible_keys(const struct cpu_task *task, int64_t i, int64_t *lo, int64_t *hi)
+{
+    const attest_problem *p = task->p;
+    int64_t place = place_of(task, i);
+    *lo = 0;
+    *hi = task->seq.kv_len;
+    if (has(p, ATTEST_CAUSAL) && place + 1 < *hi)
+        *hi = place + 1;
+    if (has(p, ATTEST_WINDOW_RIGHT) && p->window_right < INT32_MAX && place + p->window_right + 1 < *hi)
+        *hi = place + p->window_right + 1;
+    if (has(p, ATTEST_WINDOW_LEFT) && p->window_left < INT64_MAX / 2 && place - p->window_left > *lo)
+        *lo = place - p->window_left;
+}
+
 /* Row r of KV head hkv, see struct cpu_task. */
 static inline struct row row_get(const struct cpu_task *task, int64_t r)
 {
     const attest_problem *p = task->p;
     const attest_tensors *t = task->t;
     int64_t group = p->heads_q / p->heads_kv, i = r / group, h = task->hkv * group + r % group;
-    int64_t b = has(p, ATTEST_VARLEN_Q) ? 0 : task->b, packed = task->seq.q_row + i, keys = task->seq.kv_len;
+    int64_t b = has(p, ATTEST_VARLEN_Q) ? 0 : task->b, packed = task->seq.q_row + i;
     struct row row = {
         .q = element(t->q, b * p->stride_q[0] + h * p->stride_q[1] + packed * p->stride_q[2], p->dtype),
         .o = (char *)t->o + (b * p->stride_o[0] + h * p->stride_o[1] + packed * p->stride_o[2]) * (int64_t)dtype_size(p->dtype_o),
@@ -47,14 +68,9 @@ static inline struct row row_get(const struct cpu_task *task, int64_t r)
     if (has(p, ATTEST_SINK))
         row.sink = t->sinks[h];
 
-    int64_t place = has(p, ATTEST_BOTTOM_RIGHT) ? i + keys - task->seq.q_len : i, lo = 0, hi = keys;
-    if (has(p, ATTEST_CAUSAL) && place + 1 < hi)
-        hi = place + 1;
-    if (has(p, ATTEST_WINDOW_RIGHT) && p->window_right < INT32_MAX && place + p->window_right + 1 < hi)
-        hi = place + p->window_right + 1;
-    if (has(p, ATTEST_WINDOW_LEFT) && p->window_left < INT64_MAX / 2 && place - p->window_left > lo)
-        lo = place - p->window_left;
-    row.place = clamp_to(place, INT32_MIN, INT32_MAX);
+    int64_t lo, hi;
+    visible_keys(task, i, &lo, &hi);
+    row.place = clamp_to(place_of(task, i), INT32_MIN, INT32_MAX);
     row.lo = clamp_to(lo, task->key_begin, task->key_end);
     row.hi = clamp_to(hi, task->key_begin, task->key_end);
     if (row.lo >= row.hi)

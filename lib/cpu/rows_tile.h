@@ -7,9 +7,10 @@
  *     BLOCK_KEYS  keys of a block
  *     KEY_ALIGN   blocks of keys start and end at multiples of this; what is not a key is zero and masked
  *     vf_step(a, b, c)            c + a * b, over the pair if PAIR is 2
- *     interleave_rows, pair_weights, if PAIR is 2: make pairs of two rows of V, and of the weights of two keys
+ *     copy_row, interleave_rows, pair_weights, if PAIR is 2: make pairs of two rows of V, and of the weights of two keys
+ *     K_UNITS     words that qk_block takes from a key at a time
  *     ROWS_WANTED rows of a tile, if there are enough of them
- *     TILE_MATRIX_UNIT, if defined: the header with the kernel's own qk_block, pv_block and pack_v
+ *     TILE_MATRIX_UNIT, if defined: the header with the kernel's own qk_block, pv_block and way of packing V
  *
  * Algorithm, for a tile of rows and each block of BLOCK_KEYS keys:
  *     S^T = K Q^T         [keys][rows]     K as it lies in memory, Q transposed once per tile
@@ -53,6 +54,8 @@ struct tile {
     bool natural, modify;            /* scores in natural units; scores change between the products */
     float unit_scale;                /* what a plain dot product is multiplied by to become a score */
     float *q, *o, *m, *l, *k, *v, *s, *temp;
+    const float *k_rows;             /* the keys of the block, k_step words apart: packed in k, or where they lie */
+    int64_t k_step;
     struct row *row;
     int32_t *lo, *hi, *place;        /* [rows up to whole micro-tiles] */
     float *slope;
@@ -95,17 +98,15 @@ static size_t tile_carve(struct tile *tile, const attest_problem *p, int64_t til
 
 /* ---- packing --------------------------------------------------------------------------------------------------------------- */
 
-/* A row of Q, K or V as words, filled with zeros to `width` words. */
-INLINE void row_words(float *out, const void *row, int64_t dim, int64_t width, uint32_t dtype)
+/* A row of Q, K or V as words, with zeros up to a whole vector. */
+INLINE void row_words(float *out, const void *row, int64_t dim, uint32_t dtype)
 {
-    if (PAIR == 1) {
-        row_to_float(out, row, dim, dtype);
-        int64_t filled = round_up(dim, LANES);
-        memset(out + filled, 0, (size_t)(width - filled) * 4);
-    } else {
-        memcpy(out, row, (size_t)dim * 2);
-        memset((char *)out + dim * 2, 0, (size_t)(width * 4 - dim * 2));
-    }
+#if PAIR == 2
+    (void)dtype;
+    copy_row(out, row, dim);
+#else
+    row_to_float(out, row, dim, dtype);
+#endif
 }
 
 /* in [LANES][width] to out [width][MICRO_ROWS], one vector of columns. */
@@ -113,9 +114,11 @@ static void transpose_words(float *out, const float *in, int64_t width)
 {
     for (int64_t u = 0; u < width; u += LANES) {
         vf block[LANES];
+#pragma GCC unroll 16
         for (int i = 0; i < LANES; i++)
             block[i] = vf_load(in + i * width + u);
         vf_transpose(block);
+#pragma GCC unroll 16
         for (int i = 0; i < LANES; i++)
             vf_store(out + (u + i) * MICRO_ROWS, block[i]);
     }
@@ -130,7 +133,7 @@ static void pack_q(struct tile *tile)
         for (int i = 0; i < LANES; i++) {
             float *row = tile->temp + i * tile->ldk;
             if (r + i < tile->rows)
-                row_words(row, tile->row[r + i].q, p->dim, tile->ldk, p->dtype);
+                row_words(row, tile->row[r + i].q, p->dim, p->dtype);
             else
                 memset(row, 0, (size_t)tile->ldk * 4);
             for (int64_t u = 0; PAIR == 1 && u < tile->ldk; u += LANES)
@@ -145,14 +148,32 @@ struct span {
     int64_t from, to, first, end;
 };
 
+/* Keys can be used where they lie if they are words already, not much further apart than packed, and none of the rows that a
+ * last, ragged step of qk_block reads is beyond the sequence. */
+static bool k_in_place(const struct tile *tile, struct span span)
+{
+    const attest_problem *p = tile->task->p;
+    int64_t step = p->stride_k[2];
+    return p->dtype == (PAIR == 1 ? ATTEST_F32 : ATTEST_BF16) && p->dim % (PAIR * K_UNITS) == 0 && !has(p, ATTEST_PAGED) &&
+           step % PAIR == 0 && step >= p->dim && step <= 2 * p->dim + 64 && span.from >= span.first &&
+           span.to + TILE_KEYS <= tile->task->seq.kv_len && (uintptr_t)tile->key[0] % 4 == 0;
+}
+
 static void pack_k(struct tile *tile, struct span span)
 {
     const attest_problem *p = tile->task->p;
     key_pointers(tile->task, false, span.first, span.end - span.first, tile->key);
+    if (k_in_place(tile, span)) {
+        tile->k_rows = tile->key[0];
+        tile->k_step = p->stride_k[2] / PAIR;
+        return;
+    }
+    tile->k_rows = tile->k;
+    tile->k_step = tile->ldk;
     for (int64_t j = span.from; j < span.to; j++) {
         float *row = tile->k + (j - span.from) * tile->ldk;
         if (j >= span.first && j < span.end)
-            row_words(row, tile->key[j - span.first], p->dim, tile->ldk, p->dtype);
+            row_words(row, tile->key[j - span.first], p->dim, p->dtype);
         else
             memset(row, 0, (size_t)tile->ldk * 4);
     }
@@ -175,7 +196,7 @@ static void pack_v(struct tile *tile, struct span span)
         interleave_rows(row, j >= span.first ? tile->key[j - span.first] : NULL,
                         j + 1 < span.end ? tile->key[j + 1 - span.first] : NULL, p->dim_v);
 #else
-        row_words(row, tile->key[j - span.first], p->dim_v, tile->dim_o, p->dtype);
+        row_words(row, tile->key[j - span.first], p->dim_v, p->dtype);
 #endif
         float *panel = tile->v + (j - span.from) / PAIR * TILE_KEYS;
         for (int64_t d = 0; d < tile->dim_o; d += TILE_KEYS)
@@ -222,10 +243,10 @@ INLINE void qk_block(const struct tile *tile, const float *q, const float *k, in
 {
     int64_t j = first;
     for (; j + TILE_KEYS <= end; j += TILE_KEYS)
-        qk_micro(q, k + j * tile->ldk, tile->ldk, tile->units, tile->s + j * MICRO_ROWS, top, vecs);
+        qk_micro(q, k + j * tile->k_step, tile->k_step, tile->units, tile->s + j * MICRO_ROWS, top, vecs);
     if (j < end) {
         vf ignored[TILE_VECS] = {vf_zero(), vf_zero(), vf_zero()};
-        qk_micro(q, k + j * tile->ldk, tile->ldk, tile->units, tile->s + j * MICRO_ROWS, ignored, vecs);
+        qk_micro(q, k + j * tile->k_step, tile->k_step, tile->units, tile->s + j * MICRO_ROWS, ignored, vecs);
         for (; j < end; j++)
             for (int v = 0; v < vecs; v++)
                 top[v] = vf_max(top[v], vf_load(tile->s + j * MICRO_ROWS + v * LANES));
@@ -398,7 +419,7 @@ INLINE void micro_tile(const struct tile *tile, int64_t row, struct block block,
     bool live[BLOCK_KEYS];
     for (int v = 0; v < TILE_VECS; v++)
         top[v] = ignored[v] = vf_set1(-INFINITY);
-    const float *q = tile->q + row * tile->ldk, *k = tile->k + block.from * tile->ldk;
+    const float *q = tile->q + row * tile->ldk, *k = tile->k_rows + block.from * tile->k_step;
     int64_t key = block.key + block.from;
     if (tile->modify) {
         qk_block(tile, q, k, 0, block.keys, ignored, vecs);
@@ -501,9 +522,11 @@ static void rows_end(struct tile *tile)
         vm empty = vm_equal(l, vf_zero());
         for (int64_t d = 0; d < tile->dim_o; d += LANES) {
             vf block[LANES];
+#pragma GCC unroll 16
             for (int i = 0; i < LANES; i++)
                 block[i] = vf_select(empty, vf_zero(), vf_mul(vf_load(o + (d + i) * MICRO_ROWS), factor));
             vf_transpose(block);
+#pragma GCC unroll 16
             for (int i = 0; i < LANES; i++)
                 vf_store(tile->temp + i * tile->dim_o + d, block[i]);
         }

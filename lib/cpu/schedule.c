@@ -8,7 +8,8 @@
  * Tasks are numbered (sequence, KV head, slot); every sequence has as many slots as the longest may need, and those it does not
  * need are empty. Within a head the last rows come first: under a causal mask they are the longest.
  *
- * Workspace: one scratch for each thread, then the partial results [sequence, KV head][piece][row][dim_v + 2].
+ * Workspace: one scratch for each thread, then what kernels prepare for each KV head, then the partial results
+ * [sequence, KV head][piece][row][dim_v + 2].
  */
 #include "cpu.h"
 
@@ -19,7 +20,7 @@
 
 struct layout {
     int64_t group, tile_rows, slots, pieces, partial_rows;
-    size_t scratch, total;
+    size_t scratch, shared, total; /* bytes: for a thread, for a KV head, in all */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -48,7 +49,9 @@ static struct layout layout_get(const struct attest_plan *plan)
     }
     x.scratch = (plan->kernel->code->scratch_size(p, most_rows) + 4095) / 4096 * 4096;
     size_t partials = (size_t)(p->batch * p->heads_kv * x.pieces * x.partial_rows * (p->dim_v + PARTIAL_EXTRA)) * sizeof(float);
-    x.total = (size_t)plan->threads * x.scratch + partials;
+    if (plan->kernel->code->prepare && rows > DECODE_ROWS)
+        x.shared = (plan->kernel->code->shared_size(p) + 63) / 64 * 64;
+    x.total = (size_t)plan->threads * x.scratch + (size_t)(p->batch * p->heads_kv) * x.shared + partials;
     return x;
 }
 
@@ -79,7 +82,7 @@ struct job {
     const struct attest_plan *plan;
     const attest_tensors *t;
     struct layout layout;
-    char *workspace;
+    char *workspace, *shared;
     float *partials;
 };
 
@@ -89,25 +92,47 @@ static float *partial_at(const struct job *job, int64_t head, int64_t piece)
     return job->partials + (head * x->pieces + piece) * x->partial_rows * (job->plan->problem.dim_v + PARTIAL_EXTRA);
 }
 
-static void run_task(const struct job *job, int64_t index, void *scratch)
+static struct cpu_task task_of(const struct job *job, int64_t head)
 {
     const attest_problem *p = &job->plan->problem;
-    const struct layout *x = &job->layout;
-    int64_t head = index / x->slots, slot = x->slots - 1 - index % x->slots;
     struct cpu_task task = {.p = p, .t = job->t, .b = head / p->heads_kv, .hkv = head % p->heads_kv};
     task.seq = sequence_get(p, job->t, task.b);
-    int64_t rows = task.seq.q_len * x->group, keys = task.seq.kv_len;
+    task.row_end = task.seq.q_len * job->layout.group;
+    task.key_end = task.seq.kv_len;
+    task.shared = job->shared + (size_t)head * job->layout.shared;
+    return task;
+}
+
+static void prepare_task(const struct job *job, int64_t head, int64_t block, void *scratch)
+{
+    struct cpu_task task = task_of(job, head);
+    task.key_begin = block * PREPARE_KEYS;
+    if (task.key_begin >= task.key_end || task.row_end <= DECODE_ROWS)
+        return;
+    if (task.key_end > task.key_begin + PREPARE_KEYS)
+        task.key_end = task.key_begin + PREPARE_KEYS;
+    job->plan->kernel->code->prepare(&task, scratch);
+}
+
+static void run_task(const struct job *job, int64_t index, void *scratch)
+{
+    const struct layout *x = &job->layout;
+    int64_t head = index / x->slots, slot = x->slots - 1 - index % x->slots;
+    struct cpu_task task = task_of(job, head);
+    int64_t rows = task.row_end, keys = task.key_end;
     if (is_split(rows, keys)) {
-        task.row_end = rows;
         task.key_begin = slot * SPLIT_KEYS;
-        task.key_end = task.key_begin + SPLIT_KEYS < keys ? task.key_begin + SPLIT_KEYS : keys;
+        if (task.key_begin >= keys)
+            return;
+        if (keys > task.key_begin + SPLIT_KEYS)
+            task.key_end = task.key_begin + SPLIT_KEYS;
         task.partial = partial_at(job, head, slot);
     } else {
         task.row_begin = slot * x->tile_rows;
-        task.row_end = task.row_begin + x->tile_rows < rows ? task.row_begin + x->tile_rows : rows;
-        task.key_end = keys;
+        if (rows > task.row_begin + x->tile_rows)
+            task.row_end = task.row_begin + x->tile_rows;
     }
-    if (task.row_begin < task.row_end && task.key_begin <= task.key_end && (!task.partial || task.key_begin < keys))
+    if (task.row_begin < task.row_end)
         job->plan->kernel->code->tile(&task, scratch);
 }
 
@@ -155,9 +180,13 @@ static void *run_job(void *argument)
     const struct job *job = argument;
     const struct layout *x = &job->layout;
     int64_t heads = job->plan->problem.batch * job->plan->problem.heads_kv, tasks = heads * x->slots, joins = heads * x->partial_rows;
+    int64_t blocks = x->shared ? ceil_div(job->plan->problem.seq_kv, PREPARE_KEYS) : 0;
 #pragma omp parallel num_threads(job->plan->threads) if (job->plan->threads > 1)
     {
         void *scratch = job->workspace + (size_t)omp_get_thread_num() * x->scratch;
+#pragma omp for schedule(static)
+        for (int64_t index = 0; index < heads * blocks; index++)
+            prepare_task(job, index / blocks, index % blocks, scratch);
 #pragma omp for schedule(dynamic, 1)
         for (int64_t index = 0; index < tasks; index++)
             run_task(job, index, scratch);
@@ -189,7 +218,8 @@ void cpu_run(const struct attest_plan *plan, const attest_tensors *t, void *work
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_forks);
     struct job job = {.plan = plan, .t = t, .layout = layout_get(plan), .workspace = workspace};
-    job.partials = (float *)((char *)workspace + (size_t)plan->threads * job.layout.scratch);
+    job.shared = job.workspace + (size_t)plan->threads * job.layout.scratch;
+    job.partials = (float *)(job.shared + (size_t)(plan->problem.batch * plan->problem.heads_kv) * job.layout.shared);
     pthread_t thread;
     if (plan->threads > 1 && __atomic_load_n(&forked, __ATOMIC_RELAXED) && pthread_create(&thread, NULL, run_job, &job) == 0)
         pthread_join(thread, NULL);

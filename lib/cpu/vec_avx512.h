@@ -25,7 +25,8 @@ static inline vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 static inline vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }
 static inline vf vf_abs(vf a) { return _mm512_abs_ps(a); }
 static inline vf vf_round(vf a) { return _mm512_roundscale_ps(a, 8); }
-static inline vf vf_scale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
+/* Lanes below 2^-126 are kept out of the instruction, which is slow where the result is subnormal. */
+static inline vf vf_scale2(vf a, vf n) { return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(n, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ), a, n); }
 
 static inline vi vi_load(const int32_t *p) { return _mm512_loadu_si512(p); }
 static inline vi vi_set1(int32_t x) { return _mm512_set1_epi32(x); }
@@ -78,19 +79,22 @@ static inline void vf_sum4(float *out, vf a, vf b, vf c, vf d)
     _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1)));
 }
 
-static inline void vf_transpose(vf r[LANES])
+static inline __attribute__((always_inline)) void vf_transpose(vf r[LANES])
 {
     vf t[16];
+#pragma GCC unroll 8
     for (int i = 0; i < 16; i += 2) { /* pairs of rows */
         t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
         t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
     }
+#pragma GCC unroll 4
     for (int i = 0; i < 16; i += 4) { /* 4 x 4 blocks within 128-bit lanes */
         r[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
         r[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee);
         r[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
         r[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee);
     }
+#pragma GCC unroll 4
     for (int i = 0; i < 4; i++) { /* lanes: column i of block (b, lane) goes to (lane, b) */
         vf ab_even = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88), ab_odd = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
         vf cd_even = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88), cd_odd = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
@@ -99,6 +103,7 @@ static inline void vf_transpose(vf r[LANES])
         t[i + 8] = _mm512_shuffle_f32x4(ab_even, cd_even, 0xdd);
         t[i + 12] = _mm512_shuffle_f32x4(ab_odd, cd_odd, 0xdd);
     }
+#pragma GCC unroll 16
     for (int i = 0; i < 16; i++)
         r[i] = t[i];
 }

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* 2^x to about 1e-7, exactly 1 at 0, exactly 0 at -inf, NaN at NaN. x = n + f with n an integer, |f| <= 1/2; 2^f is a minimax
- * polynomial of degree 6. The lower bound keeps -inf out of the subtraction; 2^-200 is 0 all the same. */
+/* 2^x to about 1e-7, exactly 1 at 0, exactly 0 below -127 and at -inf, NaN at NaN. x = n + f with n an integer, |f| <= 1/2; 2^f is a
+ * minimax polynomial of degree 6. The lower bound keeps -inf out of the subtraction. */
 static inline vf vf_exp2(vf x)
 {
     x = vf_max(vf_set1(-200.0f), x);

@@ -7,7 +7,7 @@
  *   vf vi vm                       floats, int32s, a lane mask
  *   vf_max(a, b)                   the larger; b where either is a NaN
  *   vf_round(a)                    to the nearest integer, even on ties
- *   vf_scale2(a, n)                a * 2^n for integer n <= 127; exactly 0 for n < -150, and may be 0 for n < -126
+ *   vf_scale2(a, n)                a * 2^n for integer n <= 127; 0 for n < -126
  *   vf_sum, vf_top                 over the lanes
  *   vf_sum4(out, a, b, c, d)       the four sums over lanes
  *   vf_transpose(r)                LANES x LANES in place
