@@ -5,7 +5,10 @@ SOMAJOR := $(firstword $(subst ., ,$(VERSION)))
 BUILD   ?= build
 PREFIX  ?= /usr/local
 CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
-AR      ?= ar
+CROSS   := $(filter %-,$(patsubst %gcc,%,$(firstword $(CC))))
+AR      := $(CROSS)ar
+LD      := $(CROSS)ld
+OBJCOPY := $(CROSS)objcopy
 CFLAGS  ?= -O2 -g
 WERROR  ?= -Werror
 NVCC    ?= $(shell command -v nvcc)
@@ -62,9 +65,11 @@ $(BUILD)/obj/%.o: %.c Makefile
 	$(if $(V),,@echo "  CC  $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
+# One object whose internal names are local, so that the static library too brings no name but attest_*.
 $(STATIC): $(LIB_OBJ)
 	$(if $(V),,@echo "  AR  $@")
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
+	$(Q)$(LD) -r -o $(BUILD)/obj/attest.o $^ && $(OBJCOPY) --localize-hidden $(BUILD)/obj/attest.o
+	$(Q)rm -f $@ && $(AR) rcs $@ $(BUILD)/obj/attest.o
 
 $(SHARED): $(LIB_OBJ) lib/attest.map
 	$(if $(V),,@echo "  LD  $@")

@@ -80,20 +80,22 @@ static const struct {
 };
 enum { FEATURE_COUNT = sizeof features / sizeof *features };
 
-const char *feature_list(unsigned set, char *text, size_t size)
+const char *feature_name(unsigned bit)
 {
-    size_t used = 0;
-    if (size)
-        text[0] = 0;
     for (int i = 0; i < FEATURE_COUNT; i++)
-        if ((set & features[i].bit) && used < size)
-            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "", features[i].name);
-    return text;
+        if (features[i].bit == bit)
+            return features[i].name;
+    return "";
 }
 
 static void features_changed(attest_context *context)
 {
-    feature_list(context->features, context->feature_text, sizeof context->feature_text);
+    char *text = context->feature_text;
+    size_t size = sizeof context->feature_text, used = 0;
+    text[0] = 0;
+    for (int i = 0; i < FEATURE_COUNT; i++)
+        if (context->features & features[i].bit)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "", features[i].name);
 }
 
 /* `list` is comma-separated; spaces and empty items are skipped. Nothing is disabled if one name is unknown. */

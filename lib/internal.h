@@ -76,7 +76,7 @@ struct kernel {
     const char *name;
     const char *backend;
     const char *summary;
-    unsigned needs;              /* FEATURE_* */
+    unsigned needs;              /* a FEATURE_*, which stands for those it builds on too, or 0 */
     uint32_t dtype;              /* of Q, K, V; 0 for any */
     uint64_t refuses;            /* flags of problems it does not take */
     const struct cpu_code *code; /* NULL for the oracle */
@@ -91,7 +91,7 @@ struct attest_plan {
 };
 
 unsigned cpu_features_found(void);
-const char *feature_list(unsigned features, char *text, size_t size);
+const char *feature_name(unsigned feature); /* of one FEATURE_*; "" for 0 */
 
 
 

@@ -64,8 +64,8 @@ static attest_status check(const attest_merge_args *a, struct text why)
     if (!a->rows)
         return ATTEST_OK;
     int64_t out_bytes, part_bytes;
-    if (__builtin_mul_overflow(a->rows, a->stride_o * 4, &out_bytes) || a->stride_o > INT64_MAX / 4 ||
-        __builtin_mul_overflow(a->rows, a->stride_o_parts * 4, &part_bytes) || a->stride_o_parts > INT64_MAX / 4)
+    if (a->stride_o > INT64_MAX / 4 || __builtin_mul_overflow(a->rows, a->stride_o * 4, &out_bytes) ||
+        a->stride_o_parts > INT64_MAX / 4 || __builtin_mul_overflow(a->rows, a->stride_o_parts * 4, &part_bytes))
         return fail(why, ATTEST_ERROR_ARGUMENT, "rows times a stride does not fit 63 bits");
     out_bytes = ((a->rows - 1) * a->stride_o + a->dim_v) * (int64_t)dtype_size(a->dtype_o);
     part_bytes = ((a->rows - 1) * a->stride_o_parts + a->dim_v) * (int64_t)dtype_size(a->dtype_parts);
@@ -93,7 +93,7 @@ static void merge_row(const attest_merge_args *a, int64_t row)
 {
     float top = -INFINITY;
     for (int64_t i = 0; i < a->parts; i++)
-        if (!(a->lse_parts[i][row] <= top)) /* a NaN wins and stays */
+        if (!isnan(top) && !(a->lse_parts[i][row] <= top)) /* a NaN wins and stays */
             top = a->lse_parts[i][row];
     double total = 0;
     for (int64_t i = 0; i < a->parts; i++)

@@ -28,14 +28,13 @@ size_t attest_kernel_count(void)
 
 attest_status attest_kernel_get(size_t index, attest_kernel_info *info)
 {
-    static char needs[KERNELS][64]; /* written with the same text by whoever comes first or second */
     if (index >= KERNELS || !info)
         return ATTEST_ERROR_ARGUMENT;
     attest_kernel_info own;
     TRY(struct_read(&own, sizeof own, info, "info", (struct text){0}));
     info->name = kernels[index].name;
     info->backend = kernels[index].backend;
-    info->needs = feature_list(kernels[index].needs, needs[index], sizeof needs[index]);
+    info->needs = feature_name(kernels[index].needs);
     info->summary = kernels[index].summary;
     return ATTEST_OK;
 }
@@ -50,17 +49,13 @@ static const char *flag_words(uint64_t flags)
 /* The one predicate: ATTEST_OK, or why not. */
 static attest_status refusal(const struct kernel *kernel, unsigned features, const attest_problem *p, struct text why)
 {
-    char names[64];
     if (kernel->dtype && kernel->dtype != p->dtype)
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it is for %s, the problem is %s", dtype_name(kernel->dtype), dtype_name(p->dtype));
     if (p->flags & kernel->refuses)
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it does not take %s", flag_words(p->flags & kernel->refuses));
-    unsigned missing = kernel->needs & ~features;
-    if (missing & ~cpu_features_found())
-        return fail(why, ATTEST_ERROR_UNAVAILABLE, "it needs %s, which this machine does not have",
-                    feature_list(missing, names, sizeof names));
-    if (missing)
-        return fail(why, ATTEST_ERROR_UNAVAILABLE, "it needs %s, which is disabled", feature_list(missing, names, sizeof names));
+    if (kernel->needs & ~features)
+        return fail(why, ATTEST_ERROR_UNAVAILABLE, "it needs %s, which %s", feature_name(kernel->needs),
+                    kernel->needs & ~cpu_features_found() ? "this machine does not have" : "is disabled");
     return ATTEST_OK;
 }
 

@@ -199,23 +199,23 @@ attest_status attest_problem_extent(const attest_problem *problem, char tensor, 
 /* Sufficient for all elements to be distinct: sorted by stride, each stride reaches beyond everything inside it. */
 static bool shape_distinct(const struct shape *s)
 {
-    bool used[4] = {false};
+    bool used[4];
     int64_t inner = 0;
-    for (int round = 0; round < 4; round++) {
+    for (int i = 0; i < 4; i++)
+        used[i] = s->extent[i] <= 1; /* its stride does not matter */
+    for (;;) {
         int smallest = -1;
         for (int i = 0; i < 4; i++)
-            if (!used[i] && (smallest < 0 || llabs(s->stride[i]) < llabs(s->stride[smallest]) ||
-                             (s->extent[i] == 1 && s->extent[smallest] != 1)))
+            if (!used[i] && (smallest < 0 || llabs(s->stride[i]) < llabs(s->stride[smallest])))
                 smallest = i;
+        if (smallest < 0)
+            return true;
         used[smallest] = true;
         int64_t stride = llabs(s->stride[smallest]);
-        if (s->extent[smallest] <= 1)
-            continue;
         if (stride <= inner)
             return false;
         inner += (s->extent[smallest] - 1) * stride;
     }
-    return true;
 }
 
 /* ---- check ----------------------------------------------------------------------------------------------------------------- */
@@ -262,7 +262,7 @@ static attest_status check_flags(const attest_problem *p, struct text why)
     } fields[] = {
         {ATTEST_WINDOW_LEFT, "ATTEST_WINDOW_LEFT", "window_left", p->window_left != 0},
         {ATTEST_WINDOW_RIGHT, "ATTEST_WINDOW_RIGHT", "window_right", p->window_right != 0},
-        {ATTEST_SOFTCAP, "ATTEST_SOFTCAP", "softcap", p->softcap != 0},
+        {ATTEST_SOFTCAP, "ATTEST_SOFTCAP", "softcap", p->softcap != 0 || signbit(p->softcap)},
         {ATTEST_BIAS, "ATTEST_BIAS", "dtype_bias", p->dtype_bias != 0},
         {ATTEST_BIAS, "ATTEST_BIAS", "stride_bias", bias_strides},
         {ATTEST_LSE, "ATTEST_LSE", "stride_lse", lse_strides},
@@ -281,6 +281,8 @@ static attest_status check_flags(const attest_problem *p, struct text why)
         return fail(why, ATTEST_ERROR_ARGUMENT, "page_size is %lld; it must be 1 or more", (long long)p->page_size);
     if (has(p, ATTEST_PAGED) && p->stride_page_table < 0)
         return fail(why, ATTEST_ERROR_ARGUMENT, "stride_page_table is %lld; it must be 0 or more", (long long)p->stride_page_table);
+    if (has(p, ATTEST_PAGED) && p->stride_page_table > INT64_MAX / 8 / (p->batch ? p->batch : 1))
+        return fail(why, ATTEST_ERROR_ARGUMENT, "stride_page_table makes offsets that do not fit 63 bits");
     if (p->window_left < 0 || p->window_right < 0)
         return fail(why, ATTEST_ERROR_ARGUMENT, "%s is %lld; it must be 0 or more (leave the flag off for no limit)",
                     p->window_left < 0 ? "window_left" : "window_right",

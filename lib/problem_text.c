@@ -7,7 +7,9 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +68,21 @@ static int64_t *field_at(attest_problem *p, size_t offset)
 static const char *const EXAMPLE = "fwd:f16:b2:hq8:hkv8:sq512:skv512:d64:causal";
 
 /* ---- print ----------------------------------------------------------------------------------------------------------------- */
+
+/* Numbers have a point whatever the program's locale says. The object lives as long as the program. */
+static locale_t the_c_locale;
+
+static void make_c_locale(void)
+{
+    the_c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+static locale_t c_locale(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_c_locale);
+    return the_c_locale;
+}
 
 struct line {
     char *data;
@@ -126,6 +143,7 @@ attest_status attest_problem_print(const attest_problem *problem, char *text, si
     TRY(problem_read(&p, problem, (struct text){0}));
     char buffer[ATTEST_PROBLEM_TEXT];
     struct line line = {buffer, sizeof buffer, 0};
+    locale_t theirs = uselocale(c_locale());
     put(&line, "fwd:%s:b%lld:hq%lld:hkv%lld:sq%lld:skv%lld:d%lld", dtype_name(p.dtype), (long long)p.batch, (long long)p.heads_q,
         (long long)p.heads_kv, (long long)p.seq_q, (long long)p.seq_kv, (long long)p.dim);
     if (p.dim_v != p.dim)
@@ -148,6 +166,7 @@ attest_status attest_problem_print(const attest_problem *problem, char *text, si
     if (has(&p, ATTEST_PAGED))
         put(&line, ":page=%lld,%lld", (long long)p.page_size, (long long)p.page_count);
     put_strides(&line, &p);
+    uselocale(theirs);
     if (line.used >= text_size || line.used >= sizeof buffer)
         return ATTEST_ERROR_ARGUMENT;
     memcpy(text, buffer, line.used + 1);
@@ -201,10 +220,11 @@ static attest_status integers(struct parse *s, const char *at, int64_t *out, int
 static attest_status real(struct parse *s, const char *at, float *out)
 {
     char *end;
-    errno = 0;
-    *out = strtof(at, &end);
+    if (!*at || strspn(at, "0123456789+-.eE") != strlen(at))
+        return bad(s, "a decimal number is missing");
+    *out = strtof_l(at, &end, c_locale());
     if (end == at || *end)
-        return bad(s, "a number is missing");
+        return bad(s, "a decimal number is missing");
     if (!isfinite(*out))
         return bad(s, "the number is not finite as a float32");
     return ATTEST_OK;
@@ -240,10 +260,6 @@ static attest_status number_word(struct parse *s, const char *word, bool *known)
         int64_t value;
         TRY(integers(s, rest, &value, 1));
         *field_at(&s->p, number_words[i].offset) = value;
-        if (i == H)
-            s->p.heads_kv = value;
-        if (i == S)
-            s->p.seq_kv = value;
         return ATTEST_OK;
     }
     return ATTEST_OK;
@@ -301,13 +317,13 @@ static attest_status one_word(struct parse *s, const char *word)
     return bad(s, "not a word of a problem");
 }
 
-/* `h` with `hq` or `hkv`, and `s` with `sq` or `skv`, would say one thing twice. */
+/* `h` with `hq`, and `s` with `sq`, would say one thing twice; `h8:hkv2` is `hq8:hkv2`. */
 static attest_status check_words(struct parse *s)
 {
     const bool *seen = s->number_seen;
-    if ((seen[H] && (seen[HQ] || seen[HKV])) || (seen[S] && (seen[SQ] || seen[SKV])))
-        return fail(s->why, ATTEST_ERROR_PARSE, "'%s' stands for two sizes, and one of them is given again",
-                    seen[H] && (seen[HQ] || seen[HKV]) ? "h" : "s");
+    if ((seen[H] && seen[HQ]) || (seen[S] && seen[SQ]))
+        return fail(s->why, ATTEST_ERROR_PARSE, "'%s' and '%s' give the same size", seen[H] && seen[HQ] ? "h" : "s",
+                    seen[H] && seen[HQ] ? "hq" : "sq");
     const char *missing = !(seen[H] || seen[HQ]) ? "heads (hN or hqN)" : !(seen[S] || seen[SQ]) ? "length (sN or sqN)" : NULL;
     if (!seen[D])
         missing = "head dimension (dN)";
@@ -324,9 +340,9 @@ static void finish(struct parse *s)
     const bool *seen = s->number_seen;
     if (!seen[B])
         p->batch = 1;
-    if (seen[HQ] && !seen[HKV])
+    if (!seen[HKV])
         p->heads_kv = p->heads_q;
-    if (seen[SQ] && !seen[SKV])
+    if (!seen[SKV])
         p->seq_kv = p->seq_q;
     if (!seen[DV])
         p->dim_v = p->dim;

@@ -5,7 +5,9 @@
 #include "reference.h"
 #include "ref/oracle.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static size_t scratch_size(const attest_problem *p)
 {
@@ -68,6 +70,21 @@ attest_status attest_reference(attest_context *context, const attest_problem *pr
     return ATTEST_OK;
 }
 
+/* A float that rounds to 16 bits as the double would: cut off, with the last bit set if anything was lost (round to odd). */
+static float keep_rounding(double value)
+{
+    float cut = (float)value;
+    if (isnan(value) || (double)cut == value)
+        return cut;
+    if (fabs((double)cut) > fabs(value))
+        cut = nextafterf(cut, 0);
+    uint32_t bits;
+    memcpy(&bits, &cut, sizeof bits);
+    bits |= 1;
+    memcpy(&cut, &bits, sizeof cut);
+    return cut;
+}
+
 /* ---- as a kernel ----------------------------------------------------------------------------------------------------------- */
 
 size_t reference_workspace(const attest_problem *p)
@@ -89,7 +106,7 @@ void reference_run(const attest_problem *p, const attest_tensors *t, void *works
                 ((float *)t->o)[at + d] = (float)out[d];
             else
                 ((uint16_t *)t->o)[at + d] =
-                    (p->dtype_o == ATTEST_F16 ? attest_f16_from_float : attest_bf16_from_float)((float)out[d]);
+                    (p->dtype_o == ATTEST_F16 ? attest_f16_from_float : attest_bf16_from_float)(keep_rounding(out[d]));
         }
         if (t->lse)
             t->lse[place(p, t, p->stride_lse, r.b, r.h, r.i)] = (float)lse;

@@ -22,7 +22,7 @@ struct cpu_task {
     void *shared;               /* what `prepare` made of the keys and values of this KV head */
 };
 
-/* A partial result is the unnormalised output followed by the maximum (in the unit of scores) and the sum. */
+/* A partial result is the unnormalised output followed by the maximum, in natural units, and the sum; both without the sink. */
 enum { PARTIAL_EXTRA = 2 };
 
 /* Sequences with so few rows are computed with the head dimension in vector lanes instead of the rows (decode_tile.h), and

@@ -269,14 +269,12 @@ static void decode_begin(struct decode *x)
 {
     const struct cpu_task *task = x->task;
     const attest_problem *p = task->p;
-    bool sink = has(p, ATTEST_SINK) && task->key_begin == 0;
-    float unit = x->natural ? 1.0f : (float)LOG2E;
     float scale = has(p, ATTEST_SOFTCAP) ? p->scale / p->softcap : x->natural ? p->scale : (float)(p->scale * LOG2E);
     memset(x->o, 0, (size_t)(x->rows * x->dim_o) * sizeof *x->o);
     for (int64_t r = 0; r < x->rows; r++) {
         x->row[r] = row_get(task, task->row_begin + r);
-        x->m[r] = sink ? x->row[r].sink * unit : -INFINITY;
-        x->l[r] = sink && x->row[r].sink != -INFINITY ? 1.0f : 0.0f;
+        x->m[r] = -INFINITY;
+        x->l[r] = 0;
         float *q = x->q + r * x->dim_q;
         row_to_float(q, x->row[r].q, p->dim, p->dtype);
         for (int64_t d = 0; d < x->dim_q; d += LANES)
@@ -288,19 +286,21 @@ static void decode_end(struct decode *x)
 {
     const attest_problem *p = x->task->p;
     for (int64_t r = 0; r < x->rows; r++) {
-        float *o = x->o + r * x->dim_o, l = x->l[r];
+        float *o = x->o + r * x->dim_o;
+        double m = (double)x->m[r] / (x->natural ? 1 : LOG2E);
         if (x->task->partial) {
             float *out = x->task->partial + r * (p->dim_v + PARTIAL_EXTRA);
             memcpy(out, o, (size_t)p->dim_v * sizeof *out);
-            out[p->dim_v] = x->m[r];
-            out[p->dim_v + 1] = l;
+            out[p->dim_v] = (float)m;
+            out[p->dim_v + 1] = x->l[r];
             continue;
         }
+        struct ending ending = row_ending(p, m, x->l[r], x->row[r].sink);
         for (int64_t d = 0; d < x->dim_o; d++)
-            o[d] = l == 0 ? 0 : o[d] / l;
+            o[d] = x->l[r] == 0 ? 0 : o[d] * ending.factor;
         row_from_float(x->row[r].o, o, p->dim_v, p->dtype_o);
         if (x->row[r].lse)
-            *x->row[r].lse = lse_of(x->m[r], l, x->natural);
+            *x->row[r].lse = ending.lse;
     }
 }
 

@@ -3,6 +3,8 @@
  */
 #include "../internal.h"
 
+#include <pthread.h>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -23,9 +25,9 @@ static bool amx_granted(void)
     return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 
-unsigned cpu_features_found(void)
+static unsigned look(void)
 {
-    unsigned a, b, c, d, found = 0;
+    unsigned a, b, c, d, set = 0;
     if (!__get_cpuid(1, &a, &b, &c, &d))
         return 0;
     bool fma = c >> 12 & 1, osxsave = c >> 27 & 1, avx = c >> 28 & 1, f16c = c >> 29 & 1;
@@ -36,21 +38,36 @@ unsigned cpu_features_found(void)
     bool amx_bf16 = d >> 22 & 1, amx_tile = d >> 24 & 1;
     bool bf16 = __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1);
     if (avx2 && fma && f16c && (state & 6) == 6)
-        found |= FEATURE_AVX2;
-    if (found && f && dq && bw && vl && (state & 0xe6) == 0xe6)
-        found |= FEATURE_AVX512;
-    if ((found & FEATURE_AVX512) && bf16)
-        found |= FEATURE_AVX512BF16;
-    if ((found & FEATURE_AVX512BF16) && amx_tile && amx_bf16 && (state & 0x60000) == 0x60000 && amx_granted())
-        found |= FEATURE_AMX;
-    return found;
+        set |= FEATURE_AVX2;
+    if (set && f && dq && bw && vl && (state & 0xe6) == 0xe6)
+        set |= FEATURE_AVX512;
+    if ((set & FEATURE_AVX512) && bf16)
+        set |= FEATURE_AVX512BF16;
+    if ((set & FEATURE_AVX512BF16) && amx_tile && amx_bf16 && (state & 0x60000) == 0x60000 && amx_granted())
+        set |= FEATURE_AMX;
+    return set;
 }
 
 #else
 
-unsigned cpu_features_found(void)
+static unsigned look(void)
 {
     return 0;
 }
 
 #endif
+
+static unsigned found;
+
+static void look_once(void)
+{
+    found = look();
+}
+
+/* Asking the processor is slow in a virtual machine, so it is asked once. */
+unsigned cpu_features_found(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, look_once);
+    return found;
+}

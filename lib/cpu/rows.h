@@ -6,6 +6,8 @@
 
 #include "cpu.h"
 
+#include <math.h>
+
 /* One row of a task. */
 struct row {
     const void *q;
@@ -76,6 +78,23 @@ static inline struct row row_get(const struct cpu_task *task, int64_t r)
     if (row.lo >= row.hi)
         row.lo = row.hi = 0;
     return row;
+}
+
+/* How a row ends: O is its unnormalised sum times `factor`. */
+struct ending {
+    float factor, lse;
+};
+
+/* `m` is the largest score in natural units and `l` the sum of exp(score - m). The sink joins here, in double, where it is just one
+ * more term of the sum. */
+static inline struct ending row_ending(const attest_problem *p, double m, float l, float sink)
+{
+    if (!has(p, ATTEST_SINK))
+        return l == 0 ? (struct ending){0, -INFINITY} : (struct ending){(float)(1 / (double)l), (float)(m + log((double)l))};
+    if (l == 0)
+        return (struct ending){0, sink};
+    double top = m > (double)sink ? m : (double)sink, share = exp(m - top), sum = l * share + exp((double)sink - top);
+    return (struct ending){(float)(share / sum), (float)(top + log(sum))};
 }
 
 /* Pointers to keys first .. first + count of K or V. */

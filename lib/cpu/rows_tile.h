@@ -53,6 +53,7 @@ struct tile {
     int64_t rows, units, ldk, dim_o; /* units: words of a row that are multiplied; ldk: words from key to key */
     bool natural, modify;            /* scores in natural units; scores change between the products */
     float unit_scale;                /* what a plain dot product is multiplied by to become a score */
+    double m_unit;                   /* what m is multiplied by to be in natural units */
     float *q, *o, *m, *l, *k, *v, *s, *temp;
     const float *k_rows;             /* the keys of the block, k_step words apart: packed in k, or where they lie */
     int64_t k_step;
@@ -295,7 +296,7 @@ static void bias_block(const struct tile *tile, int64_t row, int64_t key, int64_
     const attest_problem *p = tile->task->p;
     int64_t stride = p->stride_bias[3];
     for (int i = 0; i < LANES; i++) {
-        out[i] = vf_zero();
+        out[i] = vf_set1(-INFINITY); /* a lane that is no row sees nothing */
         if (row + i >= tile->rows)
             continue;
         const void *at = element(tile->row[row + i].bias, key * stride, p->dtype_bias);
@@ -373,20 +374,20 @@ static vf modify(const struct tile *tile, int64_t row, float *s, int64_t key, in
 
 /* ---- softmax --------------------------------------------------------------------------------------------------------------- */
 
-/* P^T from S^T in place for one vector of rows; updates m and l, returns the factor for what O has so far. With pairs, s comes
- * unscaled and leaves as words, two keys in the space of one. */
-INLINE vf softmax(float *s, int64_t keys, float *m, float *l, vf top, vf scale, const bool natural)
+/* P^T from S^T in place for one vector of rows; updates m and l, returns the factor for what O has so far. Scores, and m, are in
+ * units of `unit` in log2: a score less the maximum, times that, is what 2 is raised to, so that the maximum weighs exactly 1. With
+ * pairs, s leaves as words, two keys in the space of one. */
+INLINE vf softmax(float *s, int64_t keys, float *m, float *l, vf top, vf unit, const bool log2)
 {
-    const vf unit = vf_set1((float)LOG2E);
-    vf before = vf_load(m), now = vf_max(before, PAIR == 1 ? top : vf_mul(top, scale));
+    vf before = vf_load(m), now = vf_max(before, top);
     vf shift = vf_select(vm_equal(now, vf_set1(-INFINITY)), vf_zero(), now); /* a row that has seen nothing yet */
-    vf decay = vf_exp2(natural ? vf_mul(vf_sub(before, shift), unit) : vf_sub(before, shift)), sum = vf_zero();
+    vf decay = vf_exp2(vf_mul(vf_sub(before, shift), unit)), sum = vf_zero();
 #if PAIR == 2
-    const vf minus = vf_sub(vf_zero(), shift);
 #pragma GCC unroll 2
     for (int64_t j = 0; j < keys; j += 2) {
-        vf even = vf_exp2(vf_fma(vf_load(s + j * MICRO_ROWS), scale, minus));
-        vf odd = vf_exp2(vf_fma(vf_load(s + (j + 1) * MICRO_ROWS), scale, minus));
+        vf even = vf_sub(vf_load(s + j * MICRO_ROWS), shift), odd = vf_sub(vf_load(s + (j + 1) * MICRO_ROWS), shift);
+        even = vf_exp2(log2 ? even : vf_mul(even, unit));
+        odd = vf_exp2(log2 ? odd : vf_mul(odd, unit));
         vf_store(s + j / 2 * MICRO_ROWS, pair_weights(even, odd));
         sum = vf_add(vf_add(sum, even), odd);
     }
@@ -394,7 +395,7 @@ INLINE vf softmax(float *s, int64_t keys, float *m, float *l, vf top, vf scale, 
 #pragma GCC unroll 4
     for (int64_t j = 0; j < keys; j++) {
         vf x = vf_sub(vf_load(s + j * MICRO_ROWS), shift);
-        x = vf_exp2(natural ? vf_mul(x, unit) : x);
+        x = vf_exp2(log2 ? x : vf_mul(x, unit));
         vf_store(s + j * MICRO_ROWS, x);
         sum = vf_add(sum, x);
     }
@@ -434,10 +435,11 @@ INLINE void micro_tile(const struct tile *tile, int64_t row, struct block block,
         mask(tile, row, key, block.all_to, block.keys, top, vecs);
         memset(live, 1, sizeof live);
     }
-    vf scale = vf_set1(tile->modify ? 1.0f : tile->unit_scale);
+    vf unit = vf_set1((float)(tile->m_unit * LOG2E));
+    bool log2 = !tile->natural && (PAIR == 1 || tile->modify);
     for (int v = 0; v < vecs; v++) {
         float *s = tile->s + v * LANES, *m = tile->m + row + v * LANES, *l = tile->l + row + v * LANES;
-        decay[v] = tile->natural ? softmax(s, block.keys, m, l, top[v], scale, true) : softmax(s, block.keys, m, l, top[v], scale, false);
+        decay[v] = log2 ? softmax(s, block.keys, m, l, top[v], unit, true) : softmax(s, block.keys, m, l, top[v], unit, false);
     }
 
     /* A key that no lane sees must not touch the result even if its value is NaN. Masks by position cut such keys off at the
@@ -486,9 +488,6 @@ static int64_t within(int64_t n, int64_t most)
 static void rows_begin(struct tile *tile)
 {
     const struct cpu_task *task = tile->task;
-    const attest_problem *p = task->p;
-    bool sink = has(p, ATTEST_SINK) && task->key_begin == 0; /* of the pieces of a split, the first has it */
-    float unit = tile->natural ? 1.0f : (float)LOG2E;
     for (int64_t r = 0; r < round_up(tile->rows, MICRO_ROWS); r++) {
         /* Lanes behind the last row do what it does, so that they never ask for a mask of their own. */
         if (r < tile->rows)
@@ -498,18 +497,11 @@ static void rows_begin(struct tile *tile)
         tile->hi[r] = row->hi;
         tile->place[r] = row->place;
         tile->slope[r] = row->slope;
-        tile->m[r] = sink ? row->sink * unit : -INFINITY;
-        tile->l[r] = sink && row->sink != -INFINITY ? 1.0f : 0.0f;
+        tile->m[r] = -INFINITY;
+        tile->l[r] = 0;
     }
     memset(tile->o, 0, (size_t)(round_up(tile->rows, MICRO_ROWS) * tile->dim_o) * 4);
     pack_q(tile);
-}
-
-static float lse_of(float m, float l, bool natural)
-{
-    if (l == 0)
-        return -INFINITY;
-    return (float)((double)m / (natural ? 1 : LOG2E) + log((double)l));
 }
 
 static void rows_end(struct tile *tile)
@@ -518,8 +510,15 @@ static void rows_end(struct tile *tile)
     const attest_problem *p = task->p;
     for (int64_t r = 0; r < tile->rows; r += LANES) {
         const float *o = tile->o + r / MICRO_ROWS * MICRO_ROWS * tile->dim_o + r % MICRO_ROWS;
-        vf l = vf_load(tile->l + r), factor = task->partial ? vf_set1(1.0f) : vf_div(vf_set1(1.0f), l);
-        vm empty = vm_equal(l, vf_zero());
+        struct ending ending[LANES];
+        float factors[LANES];
+        for (int64_t i = 0; i < LANES; i++) {
+            int64_t row = r + i < tile->rows ? r + i : tile->rows - 1;
+            ending[i] = row_ending(p, (double)tile->m[row] * tile->m_unit, tile->l[row], tile->row[row].sink);
+            factors[i] = task->partial ? 1.0f : ending[i].factor;
+        }
+        vf factor = vf_load(factors);
+        vm empty = vm_equal(vf_load(tile->l + r), vf_zero());
         for (int64_t d = 0; d < tile->dim_o; d += LANES) {
             vf block[LANES];
 #pragma GCC unroll 16
@@ -535,13 +534,13 @@ static void rows_end(struct tile *tile)
             if (task->partial) {
                 float *out = task->partial + (r + i) * (p->dim_v + PARTIAL_EXTRA);
                 memcpy(out, row, (size_t)p->dim_v * 4);
-                out[p->dim_v] = tile->m[r + i];
+                out[p->dim_v] = (float)((double)tile->m[r + i] * tile->m_unit);
                 out[p->dim_v + 1] = tile->l[r + i];
                 continue;
             }
             row_from_float(tile->row[r + i].o, row, p->dim_v, p->dtype_o);
             if (tile->row[r + i].lse)
-                *tile->row[r + i].lse = lse_of(tile->m[r + i], tile->l[r + i], tile->natural);
+                *tile->row[r + i].lse = ending[i].lse;
         }
     }
 }
@@ -555,6 +554,7 @@ static void rows_tile(const struct cpu_task *task, void *scratch)
     tile.modify = has(p, ATTEST_SOFTCAP) || has(p, ATTEST_ALIBI) || has(p, ATTEST_BIAS);
     if (PAIR == 2 && tile.unit_scale <= 0) /* the maximum of unscaled scores is then not that of the scores */
         tile.modify = true;
+    tile.m_unit = tile.natural ? 1 : PAIR == 1 || tile.modify ? 1 / LOG2E : tile.unit_scale / LOG2E;
     rows_begin(&tile);
     matrix_unit_begin();
 

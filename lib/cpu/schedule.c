@@ -12,6 +12,7 @@
  * [sequence, KV head][piece][row][dim_v + 2].
  */
 #include "cpu.h"
+#include "rows.h"
 
 #include <math.h>
 #include <omp.h>
@@ -136,43 +137,41 @@ static void run_task(const struct job *job, int64_t index, void *scratch)
         job->plan->kernel->code->tile(&task, scratch);
 }
 
-/* Joins the pieces of row `row` of a KV head: each weighs 2^(its maximum - the largest maximum). */
-static void join_row(const struct job *job, int64_t head, int64_t row)
+/* Joins the pieces of row `row` of a KV head: each weighs exp(its maximum - the largest maximum). */
+static void join_row(const struct job *job, int64_t head, int64_t index)
 {
     const attest_problem *p = &job->plan->problem;
-    int64_t b = head / p->heads_kv, width = p->dim_v + PARTIAL_EXTRA, i = row / job->layout.group;
-    int64_t h = head % p->heads_kv * job->layout.group + row % job->layout.group;
-    struct sequence seq = sequence_get(p, job->t, b);
-    if (row >= seq.q_len * job->layout.group || !is_split(seq.q_len * job->layout.group, seq.kv_len))
+    struct cpu_task task = task_of(job, head);
+    int64_t width = p->dim_v + PARTIAL_EXTRA;
+    if (index >= task.row_end || !is_split(task.row_end, task.key_end))
         return;
-    int64_t pieces = ceil_div(seq.kv_len, SPLIT_KEYS);
-    float unit = scores_are_natural(p) ? (float)LOG2E : 1.0f, top = -INFINITY, sum = 0, o[DIM_MAX] = {0};
+    int64_t pieces = ceil_div(task.key_end, SPLIT_KEYS);
+    float top = -INFINITY, sum = 0, o[DIM_MAX] = {0};
     for (int64_t n = 0; n < pieces; n++) {
-        const float *part = partial_at(job, head, n) + row * width;
+        const float *part = partial_at(job, head, n) + index * width;
         if (part[p->dim_v] > top)
             top = part[p->dim_v];
     }
     for (int64_t n = 0; n < pieces; n++) {
-        const float *part = partial_at(job, head, n) + row * width;
+        const float *part = partial_at(job, head, n) + index * width;
         if (part[p->dim_v + 1] == 0) /* this piece has nothing that the row sees */
             continue;
-        float weight = exp2f((part[p->dim_v] - top) * unit);
+        float weight = (float)exp((double)part[p->dim_v] - (double)top);
         sum += weight * part[p->dim_v + 1];
         for (int64_t d = 0; d < p->dim_v; d++)
             o[d] += weight * part[d];
     }
-    int64_t outer = has(p, ATTEST_VARLEN_Q) ? 0 : b, packed = seq.q_row + i;
-    int64_t at = outer * p->stride_o[0] + h * p->stride_o[1] + packed * p->stride_o[2];
+    struct row row = row_get(&task, index);
+    struct ending ending = row_ending(p, top, sum, row.sink);
     for (int64_t d = 0; d < p->dim_v; d++) {
-        float value = sum == 0 ? 0 : o[d] / sum;
+        float value = sum == 0 ? 0 : o[d] * ending.factor;
         if (p->dtype_o == ATTEST_F32)
-            ((float *)job->t->o)[at + d] = value;
+            ((float *)row.o)[d] = value;
         else
-            ((uint16_t *)job->t->o)[at + d] = p->dtype_o == ATTEST_F16 ? attest_f16_from_float(value) : attest_bf16_from_float(value);
+            ((uint16_t *)row.o)[d] = p->dtype_o == ATTEST_F16 ? attest_f16_from_float(value) : attest_bf16_from_float(value);
     }
-    if (has(p, ATTEST_LSE))
-        job->t->lse[outer * p->stride_lse[0] + h * p->stride_lse[1] + packed * p->stride_lse[2]] =
-            sum == 0 ? -INFINITY : (float)((double)top * (unit == 1.0f ? 1 / LOG2E : 1) + log((double)sum));
+    if (row.lse)
+        *row.lse = ending.lse;
 }
 
 static void *run_job(void *argument)
