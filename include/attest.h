@@ -48,8 +48,9 @@
  *   zero-length sequences are valid.
  * - What no row of a sequence may see (keys beyond its length, padding, unused page slots, keys outside every row's mask)
  *   never reaches an output, not even as NaN. A non-finite value that some rows see reaches those rows, and may reach other
- *   rows of the same KV head and tile.
- * - Arithmetic is float32 or better. Kernels for bf16 tiles round P to bf16 once before the product with V.
+ *   rows of the same KV head.
+ * - Arithmetic is float32 or better. Kernels that multiply bf16 in hardware round P to bf16 once before the product with V, and
+ *   take subnormal bf16 numbers as 0. Sums are normalised at the end: |v| times the number of keys must be finite in float32.
  * - The same problem on the same machine gives the same bits, for any number of threads. A sequence has the same bits
  *   alone, in a batch, packed or padded, and under any page layout (on the CPU always; elsewhere with ATTEST_INVARIANT).
  *
@@ -192,7 +193,7 @@ typedef struct attest_tensors {
     float *lse;
     const void *bias;
     const float *alibi_slopes;    /* [heads_q], finite */
-    const float *sinks;           /* [heads_q] logits, not +inf or NaN */
+    const float *sinks;           /* [heads_q] logits in natural units, not +inf or NaN */
     const int32_t *cu_seqlens_q;  /* [batch + 1], rising from 0 or more to total_q or less */
     const int32_t *cu_seqlens_kv; /* [batch + 1], likewise to total_kv */
     const int32_t *kv_lengths;    /* [batch], each 0 to seq_kv (or to the packed sequence's length) */
@@ -204,7 +205,8 @@ typedef struct attest_tensors {
 typedef struct attest_context attest_context;
 
 /* A context holds the thread count, the CPU features that may be used, and the text of the last error. The environment
- * variable ATTEST_DISABLE (a list such as "amx,avx512") is read here. */
+ * variable ATTEST_DISABLE (a list such as "amx,avx512") is read here; if it names an unknown feature the status says so, and the
+ * context is there all the same, for its detail text and to be destroyed. */
 ATTEST_API attest_status attest_context_create(attest_context **context);
 ATTEST_API void attest_context_destroy(attest_context *context); /* NULL is fine */
 

@@ -221,10 +221,10 @@ static attest_status real(struct parse *s, const char *at, float *out)
 {
     char *end;
     if (!*at || strspn(at, "0123456789+-.eE") != strlen(at))
-        return bad(s, "a decimal number is missing");
+        return bad(s, "a finite decimal number is missing");
     *out = strtof_l(at, &end, c_locale());
     if (end == at || *end)
-        return bad(s, "a decimal number is missing");
+        return bad(s, "a finite decimal number is missing");
     if (!isfinite(*out))
         return bad(s, "the number is not finite as a float32");
     return ATTEST_OK;

@@ -1,0 +1,52 @@
+#!/bin/sh
+# The layer rule: who may include whom. Folders are the dependency graph.
+. tests/tap.sh
+
+# includes FILES...: "file header" for every quoted or bracketed include.
+includes() {
+    grep -H '^ *# *include' "$@" | sed 's/:.*# *include *[<"]\([^>"]*\)[>"].*/ \1/'
+}
+
+# Headers of lib/ by their base name, to recognise them however they are written.
+find lib -name '*.h' -o -name '*.def' | sed 's|.*/||' | sort -u > "$work/lib_headers"
+
+includes tool/*.c tool/*.h | while read -r file header; do
+    base=$(basename "$header")
+    [ "$header" != attest.h ] || continue
+    ! [ -e "tool/$header" ] || continue
+    case $header in */../* | ../*) echo "$file includes $header" ;; esac
+    ! grep -qx "$base" "$work/lib_headers" || echo "$file includes $header"
+done > "$work/log"
+[ ! -s "$work/log" ]
+result $? "tool/ includes <attest.h>, its own headers and the system's"
+
+includes tests/*.c tests/*.h | while read -r file header; do
+    base=$(basename "$header")
+    [ "$header" != attest.h ] && ! [ -e "tests/$header" ] || continue
+    ! grep -qx "$base" "$work/lib_headers" || echo "$file includes $header"
+done > "$work/log"
+[ ! -s "$work/log" ]
+result $? "tests/ includes nothing of lib/"
+
+includes lib/cpu/*.c lib/cpu/*.h | grep -E ' (\.\./)?ref/|oracle|reference\.h' > "$work/log"
+[ ! -s "$work/log" ]
+result $? "lib/cpu/ includes nothing of the oracle"
+
+includes lib/ref/*.c lib/ref/*.h | while read -r file header; do
+    case $header in attest.h | oracle*) continue ;; esac
+    ! [ -e "lib/ref/$header" ] || continue
+    ! grep -qx "$(basename "$header")" "$work/lib_headers" || echo "$file includes $header"
+done > "$work/log"
+[ ! -s "$work/log" ]
+result $? "lib/ref/ shares no header with the rest of lib/"
+
+grep -nE '\b(abort|exit|_exit|printf|puts|fprintf|perror|signal|sigaction|assert)\(' lib/*.c lib/*/*.c lib/*/*.h lib/*.h |
+    grep -vE ':[0-9]+: *(\*|/\*|//)' > "$work/log"
+[ ! -s "$work/log" ]
+result $? "lib/ never aborts, exits, prints or touches signals"
+
+git ls-files 'lib/*.c' 'lib/*.h' 'tool/*.c' 'tool/*.h' 'tests/*.c' 'tests/*.h' 'bench/*.c' 'examples/*.c' 2> /dev/null |
+    sed 's|.*/||' | sort | uniq -d > "$work/log"
+[ ! -s "$work/log" ]
+result $? "file names are unique across the tree"
+finish

@@ -1,0 +1,200 @@
+/*
+ * options.c - the table of options and its parser. Help, the manual page and the errors are made from the same table.
+ */
+#include "tool.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIELD(name) offsetof(struct options, name)
+#define EVERY       (CMD_INFO | CMD_LIST | CMD_EXPLAIN | CMD_RUN | CMD_CHECK | CMD_BENCH)
+#define DRAWING     (CMD_RUN | CMD_CHECK | CMD_BENCH)
+#define PLANNING    (CMD_EXPLAIN | DRAWING)
+#define MANY        (CMD_EXPLAIN | CMD_CHECK | CMD_BENCH)
+#define ARRAY(name, what, index)                                                                                                   \
+    {                                                                                                                              \
+        name, "FILE.npy", what, CMD_RUN, OPTION_TEXT, FIELD(files[index]), 0, 0                                                    \
+    }
+
+const struct option_spec option_specs[] = {
+    {"json", NULL, "Print one JSON object instead of text. Numbers read back to the same bits.", EVERY, OPTION_FLAG, FIELD(json), 0,
+     0},
+    {"help", NULL, "Print the help of the command and exit.", EVERY | CMD_HELP, OPTION_FLAG, FIELD(help), 0, 0},
+    {"man", NULL, "Print the manual page.", CMD_HELP, OPTION_FLAG, FIELD(man), 0, 0},
+    {"suite", "FILE", "Read problem strings from FILE (- is standard input), one a line; # starts a comment.", MANY, OPTION_TEXT,
+     FIELD(suite), 0, 0},
+    {"kernel", "GLOB", "Use kernels whose name matches GLOB, a name or a pattern with * and ?. Quote it for the shell.",
+     PLANNING | CMD_LIST, OPTION_TEXT, FIELD(kernel), 0, 0},
+    {"threads", "N", "Use N threads, 1 to 1024. The default is what OpenMP would use.", PLANNING | CMD_INFO, OPTION_INTEGER,
+     FIELD(threads), 1, 1024},
+    {"seed", "N", "Draw inputs from seed N. The default is 1; the same seed gives the same inputs.", DRAWING, OPTION_INTEGER,
+     FIELD(seed), 0, INT64_MAX},
+    {"rows", "N",
+     "Check at most about N output rows of a problem, in blocks of 64. The default depends on the size of the problem.", CMD_CHECK,
+     OPTION_INTEGER, FIELD(rows), 1, INT64_MAX},
+    {"seconds", "S", "Time each kernel for S seconds on each problem, and at least 3 calls. The default is 0.5.", CMD_BENCH,
+     OPTION_SECONDS, FIELD(seconds), 0, 0},
+    ARRAY("q", "Read Q from FILE.npy.", FILE_Q),
+    ARRAY("k", "Read K from FILE.npy.", FILE_K),
+    ARRAY("v", "Read V from FILE.npy.", FILE_V),
+    ARRAY("bias", "Read the bias from FILE.npy.", FILE_BIAS),
+    ARRAY("alibi-slopes", "Read the ALiBi slopes from FILE.npy.", FILE_ALIBI),
+    ARRAY("sinks", "Read the sink logits from FILE.npy.", FILE_SINKS),
+    ARRAY("cu-seqlens-q", "Read the cumulative lengths of packed queries from FILE.npy.", FILE_CU_Q),
+    ARRAY("cu-seqlens-kv", "Read the cumulative lengths of packed keys from FILE.npy.", FILE_CU_KV),
+    ARRAY("kv-lengths", "Read the number of keys of each sequence from FILE.npy.", FILE_LENGTHS),
+    ARRAY("page-table", "Read the page table from FILE.npy.", FILE_PAGES),
+    {"out", "FILE.npy", "Write O to FILE.npy.", CMD_RUN, OPTION_TEXT, FIELD(out), 0, 0},
+    {"lse", "FILE.npy", "Write LSE to FILE.npy; the problem must have the word lse.", CMD_RUN, OPTION_TEXT, FIELD(lse), 0, 0},
+};
+const int option_count = COUNT_OF(option_specs);
+
+/* Edits (insert, delete, replace) from a to b, for words of up to 63 letters; a large number for longer ones. */
+static int distance(const char *a, const char *b)
+{
+    size_t length_a = strlen(a);
+    size_t length_b = strlen(b);
+    int row[64];
+    if (length_a > 63 || length_b > 63)
+        return 1000;
+    for (size_t j = 0; j <= length_b; j++)
+        row[j] = (int)j;
+    for (size_t i = 1; i <= length_a; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= length_b; j++) {
+            int replace = diagonal + (a[i - 1] != b[j - 1]);
+            int other = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            diagonal = row[j];
+            row[j] = replace < other ? replace : other;
+        }
+    }
+    return row[length_b];
+}
+
+/* The word that was probably meant: few edits away, or one that `word` begins. NULL if none is near. */
+const char *nearest_word(const char *word, const char *const *words, int count)
+{
+    const char *best = NULL;
+    int least = strlen(word) > 4 ? 3 : 2;
+    for (int i = 0; i < count; i++) {
+        int edits = distance(word, words[i]);
+        if (strlen(word) >= 2 && strncmp(word, words[i], strlen(word)) == 0)
+            edits = 1;
+        if (edits < least) {
+            least = edits;
+            best = words[i];
+        }
+    }
+    return best;
+}
+
+static enum exit_code unknown_option(struct session *session, const char *name, size_t length)
+{
+    const struct command *command = session->command;
+    const char *words[COUNT_OF(option_specs)];
+    char text[64] = "";
+    char hint[256];
+    int count = 0;
+    snprintf(text, sizeof text, "%.*s", (int)(length < 60 ? length : 60), name);
+    snprintf(hint, sizeof hint, "type: attest help %s", command->name);
+    for (int i = 0; i < option_count; i++) {
+        if (option_specs[i].commands & command->bit) {
+            words[count++] = option_specs[i].name;
+        } else if (strcmp(option_specs[i].name, text) == 0) {
+            char others[128] = "";
+            for (int k = 0; k < command_count; k++)
+                if (option_specs[i].commands & commands[k].bit)
+                    snprintf(others + strlen(others), sizeof others - strlen(others), "%s%s", *others ? ", " : "",
+                             commands[k].name);
+            return give_up(session, EXIT_USAGE, hint, "--%s is an option of %s, and not of %s", text, others, command->name);
+        }
+    }
+    const char *near = nearest_word(text, words, count);
+    if (near)
+        snprintf(hint, sizeof hint, "did you mean --%s?", near);
+    return give_up(session, EXIT_USAGE, hint, "there is no option --%s", text);
+}
+
+static enum exit_code store_option(struct session *session, const struct option_spec *spec, const char *value)
+{
+    char *field = (char *)&session->options + spec->offset;
+    char *end;
+    errno = 0;
+    switch (spec->kind) {
+    case OPTION_FLAG:
+        *(bool *)field = true;
+        return EXIT_PASS;
+    case OPTION_TEXT:
+        if (!*value)
+            return give_up(session, EXIT_USAGE, NULL, "--%s needs a %s, and got an empty word", spec->name, spec->argument);
+        *(const char **)field = value;
+        return EXIT_PASS;
+    case OPTION_INTEGER: {
+        long long number = strtoll(value, &end, 10);
+        if (errno || end == value || *end || number < spec->low || number > spec->high)
+            return give_up(session, EXIT_USAGE, NULL, "--%s takes a whole number from %" PRId64 " to %" PRId64 ", not '%s'",
+                           spec->name, spec->low, spec->high, value);
+        *(int64_t *)field = number;
+        return EXIT_PASS;
+    }
+    case OPTION_SECONDS: {
+        double number = strtod(value, &end);
+        if (errno || end == value || *end || !isfinite(number) || number < 0 || number > 86400)
+            return give_up(session, EXIT_USAGE, NULL, "--%s takes seconds, such as 0.5, not '%s'", spec->name, value);
+        *(double *)field = number;
+        return EXIT_PASS;
+    }
+    }
+    return EXIT_INTERNAL;
+}
+
+/* Parses the words after the command. Operands are moved to the front of argv, where options.words points. */
+enum exit_code options_parse(struct session *session, int argc, char **argv)
+{
+    struct options *options = &session->options;
+    options->words = argv;
+    for (int i = 0; i < argc; i++) {
+        char *word = argv[i];
+        if (strcmp(word, "-h") == 0)
+            word = "--help";
+        if (strcmp(word, "--") == 0) {
+            while (++i < argc)
+                argv[options->word_count++] = argv[i];
+            return EXIT_PASS;
+        }
+        if (word[0] != '-' || !word[1]) {
+            argv[options->word_count++] = word;
+            continue;
+        }
+        if (word[1] != '-')
+            return give_up(session, EXIT_USAGE, "options are written with two dashes and in full, such as --json",
+                           "unknown option %s", word);
+        const char *name = word + 2;
+        const char *value = strchr(name, '=');
+        size_t length = value ? (size_t)(value - name) : strlen(name);
+        const struct option_spec *spec = NULL;
+        for (int k = 0; k < option_count; k++)
+            if (strlen(option_specs[k].name) == length && strncmp(option_specs[k].name, name, length) == 0)
+                spec = &option_specs[k];
+        if (!spec || !(spec->commands & session->command->bit))
+            return unknown_option(session, name, length);
+        if (spec->argument) {
+            value = value ? value + 1 : i + 1 < argc ? argv[++i] : NULL;
+            if (!value)
+                return give_up(session, EXIT_USAGE, NULL, "--%s needs a word after it: --%s %s", spec->name, spec->name,
+                               spec->argument);
+        } else if (value) {
+            return give_up(session, EXIT_USAGE, NULL, "--%s takes no value", spec->name);
+        }
+        enum exit_code code = store_option(session, spec, value);
+        if (code != EXIT_PASS)
+            return code;
+    }
+    return EXIT_PASS;
+}

@@ -1,0 +1,110 @@
+/*
+ * problems.c - problem strings from the command line and from suites. A suite is a text file with one problem a line; # starts a
+ * comment, blank lines do not matter. Errors name the argument, or the file and the line.
+ */
+#include "tool.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXAMPLE "a problem looks like fwd:f16:b2:hq8:hkv2:s512:d64:causal; type attest help for all its words"
+
+static enum exit_code add_problem(struct session *session, const char *text, const char *place)
+{
+    char why[512] = "";
+    struct problem_entry *grown = realloc(session->problems, ((size_t)session->problem_count + 1) * sizeof *grown);
+    if (!grown)
+        return give_up(session, EXIT_LACKING, NULL, "out of memory");
+    session->problems = grown;
+    struct problem_entry *entry = &grown[session->problem_count];
+    attest_status status = attest_problem_parse(text, &entry->problem, why, sizeof why);
+    if (status == ATTEST_OK)
+        status = attest_problem_check(&entry->problem, why, sizeof why);
+    if (status != ATTEST_OK)
+        return give_up(session, exit_code_of(status), "type attest help for the words of a problem", "%s: '%s': %s", place, text,
+                       why);
+    entry->text = strdup(text);
+    entry->place = strdup(place);
+    session->problem_count++;
+    if (!entry->text || !entry->place)
+        return give_up(session, EXIT_LACKING, NULL, "out of memory");
+    return EXIT_PASS;
+}
+
+/* The line without its comment and the blanks round it. */
+static char *trim(char *line)
+{
+    line[strcspn(line, "#\r\n")] = '\0';
+    line += strspn(line, " \t");
+    size_t length = strlen(line);
+    while (length > 0 && (line[length - 1] == ' ' || line[length - 1] == '\t'))
+        line[--length] = '\0';
+    return line;
+}
+
+static enum exit_code load_suite(struct session *session, const char *path)
+{
+    FILE *stream = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
+    if (!stream)
+        return give_up(session, EXIT_USAGE,
+                       "the suites of the repository are suites/prove.txt, suites/bench.txt and suites/peers.txt",
+                       "suite %s cannot be read: %s", path, strerror(errno));
+    enum exit_code code = EXIT_PASS;
+    char *line = NULL;
+    size_t size = 0;
+    int before = session->problem_count;
+    for (long number = 1; code == EXIT_PASS; number++) {
+        char place[512];
+        ssize_t length = getline(&line, &size, stream);
+        if (length < 0)
+            break;
+        snprintf(place, sizeof place, "%.480s:%ld", path, number);
+        if (strlen(line) != (size_t)length) {
+            code = give_up(session, EXIT_USAGE, "a suite is a text file with one problem a line", "%s: a zero byte", place);
+        } else if (strlen(line) > 0) {
+            char *text = trim(line);
+            if (*text)
+                code = add_problem(session, text, place);
+        }
+    }
+    if (code == EXIT_PASS && ferror(stream))
+        code = give_up(session, EXIT_USAGE, NULL, "suite %s cannot be read: %s", path, strerror(errno));
+    if (code == EXIT_PASS && session->problem_count == before)
+        code = give_up(session, EXIT_USAGE, EXAMPLE, "suite %s has no problem in it", path);
+    free(line);
+    if (stream != stdin)
+        fclose(stream);
+    return code;
+}
+
+enum exit_code problems_load(struct session *session)
+{
+    const struct options *options = &session->options;
+    bool one = session->command->needs == NEEDS_PROBLEM;
+    enum exit_code code = EXIT_PASS;
+    if (one && options->word_count != 1)
+        return give_up(session, EXIT_USAGE, EXAMPLE, "%s takes one problem, and got %d", session->command->name,
+                       options->word_count);
+    if (!options->suite && options->word_count == 0)
+        return give_up(session, EXIT_USAGE, EXAMPLE, "%s needs a problem%s", session->command->name,
+                       one ? "" : ", or --suite FILE with problems");
+    for (int i = 0; i < options->word_count && code == EXIT_PASS; i++) {
+        char place[64];
+        snprintf(place, sizeof place, "problem %d", i + 1);
+        code = add_problem(session, options->words[i], place);
+    }
+    if (code == EXIT_PASS && options->suite)
+        code = load_suite(session, options->suite);
+    return code;
+}
+
+void problems_free(struct session *session)
+{
+    for (int i = 0; i < session->problem_count; i++) {
+        free(session->problems[i].text);
+        free(session->problems[i].place);
+    }
+    free(session->problems);
+}

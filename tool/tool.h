@@ -1,0 +1,142 @@
+/*
+ * tool.h - what the files of the program `attest` share: exit codes, the tables of commands and options, one session.
+ *
+ * The program uses libattest through <attest.h> and nothing else of it. Reading order: main.c (commands, dispatch), options.c (the
+ * options table), problems.c (problem strings and suites), layout.c and inputs.c (data for a problem), judge.c and controls.c (when
+ * an error is an error), then one cmd_*.c for each command. report.c writes text and JSON from the same values.
+ */
+#ifndef ATTEST_TOOL_H
+#define ATTEST_TOOL_H
+
+#include <attest.h>
+#include <stdbool.h>
+
+#include "report.h"
+
+#define COUNT_OF(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+enum exit_code {
+    EXIT_PASS = 0,    /* all is well */
+    EXIT_FAILED = 1,  /* a kernel is wrong */
+    EXIT_USAGE = 2,   /* the command line, a file or a problem string is wrong */
+    EXIT_LACKING = 3, /* nothing could be concluded, or the machine lacks something */
+    EXIT_INTERNAL = 4 /* a defect, or output that could not be written */
+};
+
+/* Bits of the commands, for the options table. */
+enum {
+    CMD_INFO = 1 << 0,
+    CMD_LIST = 1 << 1,
+    CMD_EXPLAIN = 1 << 2,
+    CMD_RUN = 1 << 3,
+    CMD_CHECK = 1 << 4,
+    CMD_BENCH = 1 << 5,
+    CMD_HELP = 1 << 6
+};
+
+/* What main() gets ready before it calls a command. */
+enum needs { NEEDS_NOTHING, NEEDS_CONTEXT, NEEDS_PROBLEM, NEEDS_PROBLEMS, NEEDS_WORDS };
+
+struct session;
+
+struct command {
+    const char *name;
+    int bit;
+    enum needs needs;
+    const char *operands; /* as shown in the usage line */
+    const char *summary;  /* one line */
+    const char *text;     /* the paragraphs of its help, separated by newlines */
+    const char *example;  /* without the program's name, one a line */
+    enum exit_code (*run)(struct session *session);
+};
+
+extern const struct command commands[];
+extern const int command_count;
+const struct command *find_command(const char *name);
+
+/* Arrays that `run` reads, in the order of the options table; see npy.h. */
+enum { FILE_Q, FILE_K, FILE_V, FILE_BIAS, FILE_ALIBI, FILE_SINKS, FILE_CU_Q, FILE_CU_KV, FILE_LENGTHS, FILE_PAGES, FILE_COUNT };
+
+struct options {
+    bool json;
+    bool help;
+    bool man;
+    int64_t seed;
+    int64_t threads; /* 0: not given */
+    int64_t rows;    /* 0: not given */
+    double seconds;
+    const char *kernel;
+    const char *suite;
+    const char *out;
+    const char *lse;
+    const char *files[FILE_COUNT];
+    char **words; /* operands, in argv */
+    int word_count;
+};
+
+enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_INTEGER, OPTION_SECONDS };
+
+struct option_spec {
+    const char *name;     /* without the dashes */
+    const char *argument; /* NULL for a flag */
+    const char *text;     /* one or two sentences */
+    int commands;         /* CMD_* bits */
+    enum option_kind kind;
+    size_t offset; /* of the field in struct options */
+    int64_t low;   /* smallest and largest integer */
+    int64_t high;
+};
+
+extern const struct option_spec option_specs[];
+extern const int option_count;
+enum exit_code options_parse(struct session *session, int argc, char **argv);
+const char *nearest_word(const char *word, const char *const *words, int count);
+
+/* A problem with where it was found: "argument 1" or "suites/prove.txt:12". */
+struct problem_entry {
+    attest_problem problem;
+    char *text; /* as it was typed */
+    char *place;
+};
+
+struct session {
+    const struct command *command;
+    struct options options;
+    attest_context *context;
+    struct problem_entry *problems;
+    int problem_count;
+    struct report report;
+};
+
+enum exit_code problems_load(struct session *session);
+void problems_free(struct session *session);
+
+/* Says on stderr what is wrong and, on a second line, what to type instead (hint may be NULL); with --json also on stdout. Returns
+ * `code`, so that a command can end with it. */
+enum exit_code give_up(struct session *session, enum exit_code code, const char *hint, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* The one place where a status of the library becomes an exit code. */
+enum exit_code exit_code_of(attest_status status);
+
+/* Kernels whose name matches `glob`. kernel_matches is for one, kernels_check says whether there is any at all. */
+bool kernel_matches(const char *glob, const char *name);
+enum exit_code kernels_check(struct session *session);
+
+/* The words of `needs` that the list `features` lacks, such as "amx"; "" if it has all. */
+void missing_features(const char *needs, const char *features, char *text, size_t size);
+
+/* The help of one command, the list of all commands, and the manual page, on stdout. */
+void help_command(const struct command *command);
+void help_all(void);
+void help_man(void);
+
+enum exit_code cmd_info(struct session *session);
+enum exit_code cmd_list(struct session *session);
+enum exit_code cmd_explain(struct session *session);
+enum exit_code cmd_run(struct session *session);
+enum exit_code cmd_check(struct session *session);
+enum exit_code cmd_bench(struct session *session);
+enum exit_code cmd_help(struct session *session);
+
+#endif
