@@ -104,20 +104,20 @@ enum { ATTEST_OP_FORWARD = 1 };
 typedef enum attest_dtype { ATTEST_F32 = 1, ATTEST_F16 = 2, ATTEST_BF16 = 3 } attest_dtype;
 
 /* Feature flags of attest_problem.flags. Written as UINT64_C constants so that C and C++ agree on their type. */
-#define ATTEST_CAUSAL (UINT64_C(1) << 0)       /* see SEMANTICS 6 */
-#define ATTEST_BOTTOM_RIGHT (UINT64_C(1) << 1) /* causal, window and ALiBi count from the last row and key (SEMANTICS 3) */
-#define ATTEST_WINDOW_LEFT (UINT64_C(1) << 2)  /* uses window_left */
-#define ATTEST_WINDOW_RIGHT (UINT64_C(1) << 3) /* uses window_right */
-#define ATTEST_SOFTCAP (UINT64_C(1) << 4)      /* uses softcap */
-#define ATTEST_ALIBI (UINT64_C(1) << 5)        /* uses tensors.alibi_slopes */
-#define ATTEST_BIAS (UINT64_C(1) << 6)         /* uses dtype_bias, stride_bias, tensors.bias */
-#define ATTEST_SINK (UINT64_C(1) << 7)         /* uses tensors.sinks */
-#define ATTEST_LSE (UINT64_C(1) << 8)          /* writes tensors.lse; uses stride_lse */
-#define ATTEST_VARLEN_Q (UINT64_C(1) << 9)     /* Q, O, LSE are packed: uses total_q, tensors.cu_seqlens_q */
-#define ATTEST_VARLEN_KV (UINT64_C(1) << 10)   /* K, V are packed: uses total_kv, tensors.cu_seqlens_kv */
-#define ATTEST_KV_LENGTHS (UINT64_C(1) << 11)  /* uses tensors.kv_lengths */
-#define ATTEST_PAGED (UINT64_C(1) << 12)       /* K, V are paged: uses page_size, page_count, stride_page_table */
-#define ATTEST_INVARIANT (UINT64_C(1) << 13)   /* a sequence's bits must not depend on batch, split or page layout */
+#define ATTEST_CAUSAL       (UINT64_C(1) << 0)  /* see SEMANTICS 6 */
+#define ATTEST_BOTTOM_RIGHT (UINT64_C(1) << 1)  /* causal, window and ALiBi count from the last row and key (SEMANTICS 3) */
+#define ATTEST_WINDOW_LEFT  (UINT64_C(1) << 2)  /* uses window_left */
+#define ATTEST_WINDOW_RIGHT (UINT64_C(1) << 3)  /* uses window_right */
+#define ATTEST_SOFTCAP      (UINT64_C(1) << 4)  /* uses softcap */
+#define ATTEST_ALIBI        (UINT64_C(1) << 5)  /* uses tensors.alibi_slopes */
+#define ATTEST_BIAS         (UINT64_C(1) << 6)  /* uses dtype_bias, stride_bias, tensors.bias */
+#define ATTEST_SINK         (UINT64_C(1) << 7)  /* uses tensors.sinks */
+#define ATTEST_LSE          (UINT64_C(1) << 8)  /* writes tensors.lse; uses stride_lse */
+#define ATTEST_VARLEN_Q     (UINT64_C(1) << 9)  /* Q, O, LSE are packed: uses total_q, tensors.cu_seqlens_q */
+#define ATTEST_VARLEN_KV    (UINT64_C(1) << 10) /* K, V are packed: uses total_kv, tensors.cu_seqlens_kv */
+#define ATTEST_KV_LENGTHS   (UINT64_C(1) << 11) /* uses tensors.kv_lengths */
+#define ATTEST_PAGED        (UINT64_C(1) << 12) /* K, V are paged: uses page_size, page_count, stride_page_table */
+#define ATTEST_INVARIANT    (UINT64_C(1) << 13) /* a sequence's bits must not depend on batch, split or page layout */
 
 /*
  * What is to be computed, without the data. Every field is explicit, there is no padding, and fields are only ever appended.
@@ -257,8 +257,8 @@ ATTEST_API size_t attest_plan_workspace_size(const attest_plan *plan); /* bytes;
 
 /* Computes. The workspace must be 64-byte aligned and not be used by another run at the same time; its contents do not matter.
  * `stream` is for device backends; NULL for the CPU. Lengths and page tables are checked before anything is written. */
-ATTEST_API attest_status attest_run(attest_context *context, const attest_plan *plan, const attest_tensors *tensors, void *workspace,
-                                    size_t workspace_size, void *stream);
+ATTEST_API attest_status attest_run(attest_context *context, const attest_plan *plan, const attest_tensors *tensors,
+                                    void *workspace, size_t workspace_size, void *stream);
 
 /* One call for everything, with a context, plan and workspace of its own. `text` (may be NULL) gets the error's sentence. */
 ATTEST_API attest_status attest_forward(const attest_problem *problem, const attest_tensors *tensors, char *text, size_t text_size);

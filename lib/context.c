@@ -45,22 +45,23 @@ struct text context_text(attest_context *context)
     return (struct text){context->detail, sizeof context->detail};
 }
 
-attest_status struct_read(void *own, size_t own_size, const void *theirs, const char *name, struct text why)
+attest_status struct_read(void *own, size_t own_size, size_t least, const void *theirs, const char *name, struct text why)
 {
     if (!theirs)
         return fail(why, ATTEST_ERROR_ARGUMENT, "%s is NULL", name);
     uint64_t size;
     memcpy(&size, theirs, sizeof size);
-    if (size < own_size)
+    if (size < least)
         return fail(why, ATTEST_ERROR_ARGUMENT, "%s.size is %llu; set it to sizeof, which is at least %zu", name,
-                    (unsigned long long)size, own_size);
+                    (unsigned long long)size, least);
     if (size > 65536)
         return fail(why, ATTEST_ERROR_ARGUMENT, "%s.size is %llu; set it to sizeof", name, (unsigned long long)size);
     for (size_t i = own_size; i < size; i++)
         if (((const unsigned char *)theirs)[i])
             return fail(why, ATTEST_ERROR_ARGUMENT, "%s has a field that this library (%s) does not know, and it is not 0", name,
                         attest_version());
-    memcpy(own, theirs, own_size);
+    memset(own, 0, own_size);
+    memcpy(own, theirs, size < own_size ? (size_t)size : own_size);
     memcpy(own, &(uint64_t){own_size}, sizeof size);
     return ATTEST_OK;
 }
@@ -109,8 +110,9 @@ static attest_status disable(attest_context *context, const char *list, const ch
             if (strlen(features[i].name) == length && !strncmp(features[i].name, at, length))
                 found = features[i].with_dependents;
         if (length && !found)
-            return fail(context_text(context), ATTEST_ERROR_ARGUMENT, "%s: unknown feature '%.*s'; known are avx2, avx512, avx512bf16, amx",
-                        source, (int)(length < 40 ? length : 40), at);
+            return fail(context_text(context), ATTEST_ERROR_ARGUMENT,
+                        "%s: unknown feature '%.*s'; known are avx2, avx512, avx512bf16, amx", source,
+                        (int)(length < 40 ? length : 40), at);
         gone |= found;
         at += length;
         at += strspn(at, ", ");

@@ -39,8 +39,10 @@ struct text context_text(attest_context *context);
             return try_status_;                                                                                                    \
     } while (0)
 
-/* Copies a size-tagged struct from the caller into `own`, which is of `own_size` bytes; `name` is for the sentence. */
-attest_status struct_read(void *own, size_t own_size, const void *theirs, const char *name, struct text why);
+/* Copies a size-tagged struct from the caller into `own`, which is of `own_size` bytes; `least` is its size in version 0.1, and a
+ * caller's struct that ends before own_size is read as zeros from there on. `name` is for the sentence. */
+attest_status struct_read(void *own, size_t own_size, size_t least, const void *theirs, const char *name, struct text why);
+enum { PROBLEM_SIZE_0_1 = 304, TENSORS_SIZE_0_1 = 104, MERGE_SIZE_0_1 = 88, KERNEL_INFO_SIZE_0_1 = 40 };
 
 static inline bool has(const attest_problem *p, uint64_t flag)
 {
@@ -58,7 +60,8 @@ void problem_pack_bshd(attest_problem *p); /* the dense tensors as [batch, row, 
 
 /* Checks pointers, alignment, overlap, lengths and page table; the problem has been checked before. `outputs` is false for the
  * oracle, which has outputs of its own. */
-attest_status tensors_read(attest_tensors *own, const attest_tensors *theirs, const attest_problem *p, bool outputs, struct text why);
+attest_status tensors_read(attest_tensors *own, const attest_tensors *theirs, const attest_problem *p, bool outputs,
+                           struct text why);
 
 /* Where one sequence of the batch lies. */
 struct sequence {
@@ -92,8 +95,6 @@ struct attest_plan {
 
 unsigned cpu_features_found(void);
 const char *feature_name(unsigned feature); /* of one FEATURE_*; "" for 0 */
-
-
 
 /* Largest of all rows' count: (b, h, i) numbered as attest_reference numbers them. */
 static inline int64_t row_count(const attest_problem *p)

@@ -78,10 +78,11 @@ static attest_status check(const attest_merge_args *a, struct text why)
     for (int64_t i = 0; i < a->parts; i++) {
         TRY(check_array("an entry of o_parts", a->o_parts[i], dtype_size(a->dtype_parts), why));
         TRY(check_array("an entry of lse_parts", a->lse_parts[i], sizeof(float), why));
-        if (clash(a->o, out_bytes, a->o_parts[i], part_bytes, same_shape) || clash(a->o, out_bytes, a->lse_parts[i], a->rows * 4, false))
+        if (clash(a->o, out_bytes, a->o_parts[i], part_bytes, same_shape) ||
+            clash(a->o, out_bytes, a->lse_parts[i], a->rows * 4, false))
             return fail(why, ATTEST_ERROR_ARGUMENT, "o overlaps part %lld in memory", (long long)i);
-        if (a->lse &&
-            (clash(a->lse, a->rows * 4, a->lse_parts[i], a->rows * 4, true) || clash(a->lse, a->rows * 4, a->o_parts[i], part_bytes, false)))
+        if (a->lse && (clash(a->lse, a->rows * 4, a->lse_parts[i], a->rows * 4, true) ||
+                       clash(a->lse, a->rows * 4, a->o_parts[i], part_bytes, false)))
             return fail(why, ATTEST_ERROR_ARGUMENT, "lse overlaps part %lld in memory", (long long)i);
     }
     if (a->lse && clash(a->lse, a->rows * 4, a->o, out_bytes, false))
@@ -117,7 +118,7 @@ attest_status attest_merge(attest_context *context, const attest_merge_args *arg
         return ATTEST_ERROR_ARGUMENT;
     struct text why = context_text(context);
     attest_merge_args own;
-    TRY(struct_read(&own, sizeof own, args, "args", why));
+    TRY(struct_read(&own, sizeof own, MERGE_SIZE_0_1, args, "args", why));
     TRY(check(&own, why));
     for (int64_t row = 0; row < own.rows; row++)
         merge_row(&own, row);

@@ -31,7 +31,7 @@ attest_status attest_kernel_get(size_t index, attest_kernel_info *info)
     if (index >= KERNELS || !info)
         return ATTEST_ERROR_ARGUMENT;
     attest_kernel_info own;
-    TRY(struct_read(&own, sizeof own, info, "info", (struct text){0}));
+    TRY(struct_read(&own, sizeof own, KERNEL_INFO_SIZE_0_1, info, "info", (struct text){0}));
     info->name = kernels[index].name;
     info->backend = kernels[index].backend;
     info->needs = feature_name(kernels[index].needs);
@@ -50,7 +50,8 @@ static const char *flag_words(uint64_t flags)
 static attest_status refusal(const struct kernel *kernel, unsigned features, const attest_problem *p, struct text why)
 {
     if (kernel->dtype && kernel->dtype != p->dtype)
-        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it is for %s, the problem is %s", dtype_name(kernel->dtype), dtype_name(p->dtype));
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it is for %s, the problem is %s", dtype_name(kernel->dtype),
+                    dtype_name(p->dtype));
     if (p->flags & kernel->refuses)
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it does not take %s", flag_words(p->flags & kernel->refuses));
     if (kernel->needs & ~features)
@@ -59,7 +60,8 @@ static attest_status refusal(const struct kernel *kernel, unsigned features, con
     return ATTEST_OK;
 }
 
-attest_status attest_kernel_refusal(attest_context *context, size_t index, const attest_problem *problem, char *text, size_t text_size)
+attest_status attest_kernel_refusal(attest_context *context, size_t index, const attest_problem *problem, char *text,
+                                    size_t text_size)
 {
     if (!context)
         return ATTEST_ERROR_ARGUMENT;
@@ -103,7 +105,8 @@ static attest_status choose(attest_context *context, const attest_problem *p, co
         }
     }
     if (!refused)
-        return fail(why, ATTEST_ERROR_ARGUMENT, "kernel: no kernel is called '%.64s'; 'attest list' and attest_kernel_get name them", pattern);
+        return fail(why, ATTEST_ERROR_ARGUMENT,
+                    "kernel: no kernel is called '%.64s'; 'attest list' and attest_kernel_get name them", pattern);
     char sentence[256];
     refusal(refused, context->features, p, (struct text){sentence, sizeof sentence});
     return fail(why, status, "kernel: %s does not take this problem: %s", refused->name, sentence);
@@ -173,8 +176,8 @@ attest_status attest_explain(attest_context *context, const attest_problem *prob
         char sentence[256];
         int length;
         if (&kernels[i] == chosen)
-            length = snprintf(text + used, text_size - used, "%s: runs, with %d thread%s and %zu bytes of workspace\n", chosen->name,
-                              plan.threads, plan.threads == 1 ? "" : "s", plan.workspace);
+            length = snprintf(text + used, text_size - used, "%s: runs, with %d thread%s and %zu bytes of workspace\n",
+                              chosen->name, plan.threads, plan.threads == 1 ? "" : "s", plan.workspace);
         else if (refusal(&kernels[i], context->features, &p, (struct text){sentence, sizeof sentence}) == ATTEST_OK)
             length = snprintf(text + used, text_size - used, "%s: would, but %s comes first\n", kernels[i].name, chosen->name);
         else
@@ -201,7 +204,8 @@ attest_status attest_run(attest_context *context, const attest_plan *plan, const
     if (plan->workspace && !workspace)
         return fail(why, ATTEST_ERROR_WORKSPACE, "workspace is NULL; the plan needs %zu bytes", plan->workspace);
     if (workspace_size < plan->workspace)
-        return fail(why, ATTEST_ERROR_WORKSPACE, "workspace_size is %zu; the plan needs %zu bytes", workspace_size, plan->workspace);
+        return fail(why, ATTEST_ERROR_WORKSPACE, "workspace_size is %zu; the plan needs %zu bytes", workspace_size,
+                    plan->workspace);
     if ((uintptr_t)workspace % WORKSPACE_ALIGN)
         return fail(why, ATTEST_ERROR_WORKSPACE, "workspace is not aligned to %d bytes", WORKSPACE_ALIGN);
     if (row_count(&plan->problem) == 0)

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint64_t KNOWN_FLAGS = ATTEST_CAUSAL | ATTEST_BOTTOM_RIGHT | ATTEST_WINDOW_LEFT | ATTEST_WINDOW_RIGHT | ATTEST_SOFTCAP |
-                                    ATTEST_ALIBI | ATTEST_BIAS | ATTEST_SINK | ATTEST_LSE | ATTEST_VARLEN_Q | ATTEST_VARLEN_KV |
-                                    ATTEST_KV_LENGTHS | ATTEST_PAGED | ATTEST_INVARIANT;
+static const uint64_t KNOWN_FLAGS = ATTEST_CAUSAL | ATTEST_BOTTOM_RIGHT | ATTEST_WINDOW_LEFT | ATTEST_WINDOW_RIGHT |
+                                    ATTEST_SOFTCAP | ATTEST_ALIBI | ATTEST_BIAS | ATTEST_SINK | ATTEST_LSE | ATTEST_VARLEN_Q |
+                                    ATTEST_VARLEN_KV | ATTEST_KV_LENGTHS | ATTEST_PAGED | ATTEST_INVARIANT;
 
 const char *dtype_name(uint32_t dtype)
 {
@@ -41,7 +41,8 @@ static void set3(int64_t *stride, int64_t outer, int64_t head, int64_t row)
 }
 
 /* One of Q, O (heads_q, seq_q) or K, V: packed or paged tensors have rows outside of heads, dense ones as `rows_first` says. */
-static void pack_tensor(int64_t *stride, bool packed, bool paged, bool rows_first, int64_t heads, int64_t rows, int64_t page, int64_t dim)
+static void pack_tensor(int64_t *stride, bool packed, bool paged, bool rows_first, int64_t heads, int64_t rows, int64_t page,
+                        int64_t dim)
 {
     if (packed)
         set3(stride, 0, dim, times(heads, dim));
@@ -87,8 +88,8 @@ void problem_pack_bshd(attest_problem *p)
     pack(p, true);
 }
 
-void attest_problem_init(attest_problem *problem, attest_dtype dtype, int64_t batch, int64_t heads_q, int64_t heads_kv, int64_t seq_q,
-                         int64_t seq_kv, int64_t dim)
+void attest_problem_init(attest_problem *problem, attest_dtype dtype, int64_t batch, int64_t heads_q, int64_t heads_kv,
+                         int64_t seq_q, int64_t seq_kv, int64_t dim)
 {
     if (!problem)
         return;
@@ -226,10 +227,17 @@ static attest_status check_sizes(const attest_problem *p, struct text why)
         const char *name;
         int64_t value, least, most;
     } sizes[] = {
-        {"batch", p->batch, 0, INT32_MAX},      {"heads_q", p->heads_q, 1, INT32_MAX},   {"heads_kv", p->heads_kv, 1, INT32_MAX},
-        {"seq_q", p->seq_q, 0, INT32_MAX},      {"seq_kv", p->seq_kv, 0, INT32_MAX},     {"dim", p->dim, 1, DIM_MAX},
-        {"dim_v", p->dim_v, 1, DIM_MAX},        {"total_q", p->total_q, 0, INT32_MAX},   {"total_kv", p->total_kv, 0, INT32_MAX},
-        {"page_size", p->page_size, 0, INT32_MAX}, {"page_count", p->page_count, 0, INT32_MAX},
+        {"batch", p->batch, 0, INT32_MAX},
+        {"heads_q", p->heads_q, 1, INT32_MAX},
+        {"heads_kv", p->heads_kv, 1, INT32_MAX},
+        {"seq_q", p->seq_q, 0, INT32_MAX},
+        {"seq_kv", p->seq_kv, 0, INT32_MAX},
+        {"dim", p->dim, 1, DIM_MAX},
+        {"dim_v", p->dim_v, 1, DIM_MAX},
+        {"total_q", p->total_q, 0, INT32_MAX},
+        {"total_kv", p->total_kv, 0, INT32_MAX},
+        {"page_size", p->page_size, 0, INT32_MAX},
+        {"page_count", p->page_count, 0, INT32_MAX},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i].value < sizes[i].least || sizes[i].value > sizes[i].most)
@@ -239,9 +247,10 @@ static attest_status check_sizes(const attest_problem *p, struct text why)
         return fail(why, ATTEST_ERROR_ARGUMENT, "heads_q is %lld, which is not a multiple of heads_kv, %lld", (long long)p->heads_q,
                     (long long)p->heads_kv);
     int64_t rows;
-    if (__builtin_mul_overflow(p->batch, p->heads_q, &rows) || __builtin_mul_overflow(rows, p->seq_q, &rows) || rows > INT64_MAX / 4096)
-        return fail(why, ATTEST_ERROR_ARGUMENT, "batch * heads_q * seq_q is %lld * %lld * %lld, which is too large", (long long)p->batch,
-                    (long long)p->heads_q, (long long)p->seq_q);
+    if (__builtin_mul_overflow(p->batch, p->heads_q, &rows) || __builtin_mul_overflow(rows, p->seq_q, &rows) ||
+        rows > INT64_MAX / 4096)
+        return fail(why, ATTEST_ERROR_ARGUMENT, "batch * heads_q * seq_q is %lld * %lld * %lld, which is too large",
+                    (long long)p->batch, (long long)p->heads_q, (long long)p->seq_q);
     return ATTEST_OK;
 }
 
@@ -276,7 +285,8 @@ static attest_status check_flags(const attest_problem *p, struct text why)
         if (!has(p, fields[i].flag) && fields[i].set)
             return fail(why, ATTEST_ERROR_ARGUMENT, "%s is set, but the flag %s is not", fields[i].field, fields[i].flag_name);
     if (has(p, ATTEST_PAGED) && has(p, ATTEST_VARLEN_KV))
-        return fail(why, ATTEST_ERROR_ARGUMENT, "flags has both ATTEST_PAGED and ATTEST_VARLEN_KV; keys are paged or packed, not both");
+        return fail(why, ATTEST_ERROR_ARGUMENT,
+                    "flags has both ATTEST_PAGED and ATTEST_VARLEN_KV; keys are paged or packed, not both");
     if (has(p, ATTEST_PAGED) && p->page_size < 1)
         return fail(why, ATTEST_ERROR_ARGUMENT, "page_size is %lld; it must be 1 or more", (long long)p->page_size);
     if (has(p, ATTEST_PAGED) && p->stride_page_table < 0)
@@ -314,7 +324,8 @@ static attest_status check_strides(const attest_problem *p, struct text why)
     static const struct {
         char letter;
         const char *name;
-    } tensors[] = {{'q', "stride_q"}, {'k', "stride_k"}, {'v', "stride_v"}, {'o', "stride_o"}, {'l', "stride_lse"}, {'b', "stride_bias"}};
+    } tensors[] = {{'q', "stride_q"}, {'k', "stride_k"},   {'v', "stride_v"},
+                   {'o', "stride_o"}, {'l', "stride_lse"}, {'b', "stride_bias"}};
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
         struct shape s = shape_get(p, tensors[i].letter);
         int64_t first, count;
@@ -338,7 +349,7 @@ static attest_status check_strides(const attest_problem *p, struct text why)
 
 attest_status problem_read(attest_problem *own, const attest_problem *theirs, struct text why)
 {
-    TRY(struct_read(own, sizeof *own, theirs, "problem", why));
+    TRY(struct_read(own, sizeof *own, PROBLEM_SIZE_0_1, theirs, "problem", why));
     TRY(check_dtypes(own, why));
     TRY(check_sizes(own, why));
     TRY(check_flags(own, why));

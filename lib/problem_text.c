@@ -19,7 +19,7 @@ static const struct {
     const char *word;
     uint64_t flag;
 } flag_words[] = {
-    {"causal", ATTEST_CAUSAL}, {"br", ATTEST_BOTTOM_RIGHT}, {"alibi", ATTEST_ALIBI},        {"sink", ATTEST_SINK},
+    {"causal", ATTEST_CAUSAL}, {"br", ATTEST_BOTTOM_RIGHT}, {"alibi", ATTEST_ALIBI},         {"sink", ATTEST_SINK},
     {"lse", ATTEST_LSE},       {"lens", ATTEST_KV_LENGTHS}, {"invariant", ATTEST_INVARIANT},
 };
 
@@ -52,9 +52,9 @@ static const struct {
     size_t offset;
     int count;
 } stride_words[] = {
-    {"qs=", offsetof(attest_problem, stride_q), 3},    {"ks=", offsetof(attest_problem, stride_k), 3},
-    {"vs=", offsetof(attest_problem, stride_v), 3},    {"os=", offsetof(attest_problem, stride_o), 3},
-    {"ls=", offsetof(attest_problem, stride_lse), 3},  {"bs=", offsetof(attest_problem, stride_bias), 4},
+    {"qs=", offsetof(attest_problem, stride_q), 3},   {"ks=", offsetof(attest_problem, stride_k), 3},
+    {"vs=", offsetof(attest_problem, stride_v), 3},   {"os=", offsetof(attest_problem, stride_o), 3},
+    {"ls=", offsetof(attest_problem, stride_lse), 3}, {"bs=", offsetof(attest_problem, stride_bias), 4},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

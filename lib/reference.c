@@ -43,8 +43,8 @@ attest_status attest_reference(attest_context *context, const attest_problem *pr
         return fail(why, ATTEST_ERROR_ARGUMENT, "precision is %d; it must be ATTEST_EXACT or ATTEST_NAIVE", (int)precision);
     int64_t rows = p.batch * p.heads_q * p.seq_q;
     if (row_begin < 0 || row_end < row_begin || row_end > rows)
-        return fail(why, ATTEST_ERROR_ARGUMENT, "rows %lld to %lld are not within 0 to %lld", (long long)row_begin, (long long)row_end,
-                    (long long)rows);
+        return fail(why, ATTEST_ERROR_ARGUMENT, "rows %lld to %lld are not within 0 to %lld", (long long)row_begin,
+                    (long long)row_end, (long long)rows);
     if (!o)
         return fail(why, ATTEST_ERROR_ARGUMENT, "o is NULL");
 

@@ -95,11 +95,13 @@ static attest_status check_pointers(const attest_tensors *t, const attest_proble
 }
 
 /* Cumulative lengths rise from 0 or more to `total` or less, and no sequence is longer than `longest`. */
-static attest_status check_cumulative(const char *name, const int32_t *at, int64_t batch, int64_t total, int64_t longest, struct text why)
+static attest_status check_cumulative(const char *name, const int32_t *at, int64_t batch, int64_t total, int64_t longest,
+                                      struct text why)
 {
     for (int64_t b = 0; b <= batch; b++) {
         if (at[b] < 0 || at[b] > total)
-            return fail(why, ATTEST_ERROR_ARGUMENT, "%s[%lld] is %d; it must be 0 to %lld", name, (long long)b, at[b], (long long)total);
+            return fail(why, ATTEST_ERROR_ARGUMENT, "%s[%lld] is %d; it must be 0 to %lld", name, (long long)b, at[b],
+                        (long long)total);
         if (b && at[b] < at[b - 1])
             return fail(why, ATTEST_ERROR_ARGUMENT, "%s[%lld] is %d, less than the entry before it, %d", name, (long long)b, at[b],
                         at[b - 1]);
@@ -127,8 +129,8 @@ static attest_status check_lengths(const attest_tensors *t, const attest_problem
         for (int64_t i = 0; i < pages; i++) {
             int32_t page = t->page_table[b * p->stride_page_table + i];
             if (page < 0 || page >= p->page_count)
-                return fail(why, ATTEST_ERROR_ARGUMENT, "page_table[%lld][%lld] is %d; it must be 0 to %lld", (long long)b, (long long)i,
-                            page, (long long)p->page_count - 1);
+                return fail(why, ATTEST_ERROR_ARGUMENT, "page_table[%lld][%lld] is %d; it must be 0 to %lld", (long long)b,
+                            (long long)i, page, (long long)p->page_count - 1);
         }
     }
     return ATTEST_OK;
@@ -141,14 +143,16 @@ static attest_status check_values(const attest_tensors *t, const attest_problem 
             return fail(why, ATTEST_ERROR_ARGUMENT, "alibi_slopes[%lld] is %g; it must be finite", (long long)h,
                         (double)t->alibi_slopes[h]);
         if (has(p, ATTEST_SINK) && !(t->sinks[h] < INFINITY))
-            return fail(why, ATTEST_ERROR_ARGUMENT, "sinks[%lld] is %g; it must not be +inf or NaN", (long long)h, (double)t->sinks[h]);
+            return fail(why, ATTEST_ERROR_ARGUMENT, "sinks[%lld] is %g; it must not be +inf or NaN", (long long)h,
+                        (double)t->sinks[h]);
     }
     return ATTEST_OK;
 }
 
-attest_status tensors_read(attest_tensors *own, const attest_tensors *theirs, const attest_problem *p, bool outputs, struct text why)
+attest_status tensors_read(attest_tensors *own, const attest_tensors *theirs, const attest_problem *p, bool outputs,
+                           struct text why)
 {
-    TRY(struct_read(own, sizeof *own, theirs, "tensors", why));
+    TRY(struct_read(own, sizeof *own, TENSORS_SIZE_0_1, theirs, "tensors", why));
     TRY(check_pointers(own, p, outputs, why));
     TRY(check_lengths(own, p, why));
     return check_values(own, p, why);

@@ -6,7 +6,7 @@
  * bf16 along the summed dimension. The layouts of rows_tile.h are these operands as they stand:
  *     S^T += K Q^T     A = k [16 keys][16 words of the dimension]      B = q [16 words of the dimension][16 rows]
  *     O^T += V^T P^T   A = v [16 columns][16 words of the keys]        B = s [16 words of the keys][16 rows]
- * Only V has to be transposed, in pack_v. Two by two tiles of C are computed at a time:
+ * Only V has to be transposed, in prepare_v. Two by two tiles of C are computed at a time:
  *     tmm0..3 C (first or second 16 keys or columns, first or second 16 rows)    tmm4, 5 A    tmm6, 7 B
  */
 #include "cpu.h"

@@ -1,5 +1,6 @@
 /*
- * cpu_fwd_avx2.c - forward attention on f32, f16 and bf16 with AVX2, FMA and F16C. 12 accumulators, 3 vectors of rows and 1 broadcast fill the 16 registers.
+ * cpu_fwd_avx2.c - forward attention on f32, f16 and bf16 with AVX2, FMA and F16C. 12 accumulators, 3 vectors of rows and 1
+ * broadcast fill the 16 registers.
  */
 #include "cpu.h"
 

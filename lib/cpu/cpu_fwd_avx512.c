@@ -1,5 +1,6 @@
 /*
- * cpu_fwd_avx512.c - forward attention on f32, f16 and bf16 with AVX-512. 24 accumulators, 3 vectors of rows and a few broadcasts fill the 32 registers.
+ * cpu_fwd_avx512.c - forward attention on f32, f16 and bf16 with AVX-512. 24 accumulators, 3 vectors of rows and a few broadcasts
+ * fill the 32 registers.
  */
 #include "cpu.h"
 

@@ -1,5 +1,6 @@
 /*
- * cpu_fwd_scalar.c - forward attention on f32, f16 and bf16 in portable C, four floats a vector. The slow, always-right path: no intrinsics, runs on every machine.
+ * cpu_fwd_scalar.c - forward attention on f32, f16 and bf16 in portable C, four floats a vector. The slow, always-right path: no
+ * intrinsics, runs on every machine.
  */
 #include "cpu.h"
 

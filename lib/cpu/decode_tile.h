@@ -5,12 +5,10 @@
  * number of rows whose outputs for a slice of columns fit the registers.
  *
  * With few rows the work is to read K and V once at the speed of memory, so K and V are never copied: each key is loaded, widened
- * to float32 in registers and multiplied with all rows. Blocks are short, so that values read for the first rows are still in the
- * first-level cache for the others.
- *     for each block of DECODE_KEYS keys:
- *         s[row][key] = sum over lanes of q[row] * k[key]
- *         s = mask(modify(s));  m' = max(m, max s);  p = 2^(s - m');  l = l * 2^(m - m') + sum p
- *         o[row] = o[row] * 2^(m - m') + sum_keys p[row][key] * v[key]
+ * to float32 in registers and multiplied with all rows. Blocks are long, so that memory delivers one long stream of keys and then
+ * one of values; the softmax between them is a short pause. for each block of DECODE_KEYS keys: s[row][key] = sum over lanes of
+ * q[row] * k[key] s = mask(modify(s));  m' = max(m, max s);  p = 2^(s - m');  l = l * 2^(m - m') + sum p o[row] = o[row] * 2^(m -
+ * m') + sum_keys p[row][key] * v[key]
  */
 #ifndef ATTEST_DECODE_TILE_H
 #define ATTEST_DECODE_TILE_H
@@ -31,8 +29,8 @@ struct decode {
     const struct cpu_task *task;
     int64_t rows, dim_q, dim_o; /* dimensions filled up to whole vectors */
     bool natural;
-    float *q;                   /* [rows][dim_q], scaled */
-    float *o;                   /* [rows][dim_o] */
+    float *q; /* [rows][dim_q], scaled */
+    float *o; /* [rows][dim_o] */
     struct row row[DECODE_ROWS];
     float m[DECODE_ROWS], l[DECODE_ROWS];
     float s[DECODE_ROWS][DECODE_KEYS];
@@ -60,11 +58,13 @@ static int64_t decode_width(int64_t dim)
 
 static size_t decode_scratch_size(const attest_problem *p)
 {
-    return (sizeof(struct decode) + 63) / 64 * 64 + (size_t)(decode_width(p->dim) + decode_width(p->dim_v)) * DECODE_ROWS * sizeof(float);
+    return (sizeof(struct decode) + 63) / 64 * 64 +
+           (size_t)(decode_width(p->dim) + decode_width(p->dim_v)) * DECODE_ROWS * sizeof(float);
 }
 
-/* s[row][key] for `rows` rows (1, 2 or 4) of q, which lie ldq apart. Keys are taken strictly one by one: where they follow each other
- * in memory the hardware sees the stream and runs ahead of it. A touch of each key AHEAD of time keeps it going across pages. */
+/* s[row][key] for `rows` rows (1, 2 or 4) of q, which lie ldq apart. Keys are taken strictly one by one: where they follow each
+ * other in memory the hardware sees the stream and runs ahead of it. A touch of each key AHEAD of time keeps it going across pages.
+ */
 DECODE_INLINE void decode_dots(float s[][DECODE_KEYS], const float *q, int64_t ldq, struct stream k, int64_t keys, int64_t dim,
                                const int rows, const uint32_t dtype)
 {
@@ -103,8 +103,8 @@ DECODE_INLINE void decode_dots(float s[][DECODE_KEYS], const float *q, int64_t l
 
 /* Adds to o [rows][ldo], of which it takes `vecs` vectors of columns, the same columns of v weighted by s[row][key]. With `some`
  * below LANES there is one vector, and only so many of its columns exist. */
-DECODE_INLINE void accumulate_slice(float *o, int64_t ldo, float s[][DECODE_KEYS], struct stream v, int64_t keys, int64_t d, int64_t some,
-                                    const int rows, const int vecs, const uint32_t dtype)
+DECODE_INLINE void accumulate_slice(float *o, int64_t ldo, float s[][DECODE_KEYS], struct stream v, int64_t keys, int64_t d,
+                                    int64_t some, const int rows, const int vecs, const uint32_t dtype)
 {
     vf acc[DECODE_GROUP][DECODE_SLICE];
 #pragma GCC unroll 2
@@ -185,7 +185,8 @@ static void decode_softmax(struct decode *x, int64_t r, int64_t padded)
     vf unit = vf_set1(x->natural ? (float)LOG2E : 1.0f), top = vf_load(s), sum = vf_zero();
     for (int64_t n = LANES; n < padded; n += LANES)
         top = vf_max(top, vf_load(s + n));
-    float before = x->m[r], block = vf_top(top), now = before > block ? before : block, shift = now == -INFINITY ? 0 : now, decay[LANES];
+    float before = x->m[r], block = vf_top(top), now = before > block ? before : block, shift = now == -INFINITY ? 0 : now,
+          decay[LANES];
     vf_store(decay, vf_exp2(vf_mul(vf_set1(before - shift), unit)));
     for (int64_t n = 0; n < padded; n += LANES) {
         vf weight = vf_exp2(vf_mul(vf_sub(vf_load(s + n), vf_set1(shift)), unit));

@@ -51,7 +51,7 @@ static void prepare_v(const struct cpu_task *task, void *scratch)
     const void *key[BLOCK_KEYS];
     int64_t dim = round_up(task->p->dim_v, AMX_SIDE), first, end, unused;
     float *words = scratch, *block_v = v_block(task, task->key_begin); /* words [16 pairs][dim] */
-    visible_keys(task, 0, &first, &unused); /* what rows see moves with the row */
+    visible_keys(task, 0, &first, &unused);                            /* what rows see moves with the row */
     visible_keys(task, task->seq.q_len - 1, &unused, &end);
     key_pointers(task, true, task->key_begin, task->key_end - task->key_begin, key);
     for (int64_t j = task->key_begin; j < task->key_end; j += 2 * AMX_SIDE) {

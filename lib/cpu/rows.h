@@ -13,7 +13,7 @@ struct row {
     const void *q;
     const void *bias; /* element of key 0, or NULL */
     void *o;
-    float *lse; /* or NULL */
+    float *lse;     /* or NULL */
     int32_t lo, hi; /* visible keys: lo <= j < hi, by position; lo == hi == 0 if none */
     int32_t place;  /* SEMANTICS 3 */
     float slope, sink;

@@ -1,16 +1,14 @@
 /*
  * rows_tile.h - flash attention with the query rows in vector lanes: the prefill path of every CPU kernel.
  *
- * Contract: any problem (with PAIR 2: without a bias, whose -inf may hide one key of a pair); any row count. Included once by each kernel file, behind its vocabulary (vec_*.h, vec_math.h) and these:
- *     TILE_VECS, TILE_KEYS        vectors of rows and keys whose accumulators fit the registers together
- *     PAIR        1: an operand is a float32. 2: it is a pair of bf16 that vf_step multiplies and adds in one instruction.
- *     BLOCK_KEYS  keys of a block
- *     KEY_ALIGN   blocks of keys start and end at multiples of this; what is not a key is zero and masked
- *     vf_step(a, b, c)            c + a * b, over the pair if PAIR is 2
- *     copy_row, interleave_rows, pair_weights, if PAIR is 2: make pairs of two rows of V, and of the weights of two keys
- *     K_UNITS     words that qk_block takes from a key at a time
- *     ROWS_WANTED rows of a tile, if there are enough of them
- *     TILE_MATRIX_UNIT, if defined: the header with the kernel's own qk_block, pv_block and way of packing V
+ * Contract: any problem (with PAIR 2: without a bias, whose -inf may hide one key of a pair); any row count. Included once by each
+ * kernel file, behind its vocabulary (vec_*.h, vec_math.h) and these: TILE_VECS, TILE_KEYS        vectors of rows and keys whose
+ * accumulators fit the registers together PAIR        1: an operand is a float32. 2: it is a pair of bf16 that vf_step multiplies
+ * and adds in one instruction. BLOCK_KEYS  keys of a block KEY_ALIGN   blocks of keys start and end at multiples of this; what is
+ * not a key is zero and masked vf_step(a, b, c)            c + a * b, over the pair if PAIR is 2 copy_row, interleave_rows,
+ * pair_weights, if PAIR is 2: make pairs of two rows of V, and of the weights of two keys K_UNITS     words that qk_block takes
+ * from a key at a time ROWS_WANTED rows of a tile, if there are enough of them TILE_MATRIX_UNIT, if defined: the header with the
+ * kernel's own qk_block, pv_block and way of packing V
  *
  * Algorithm, for a tile of rows and each block of BLOCK_KEYS keys:
  *     S^T = K Q^T         [keys][rows]     K as it lies in memory, Q transposed once per tile
@@ -55,10 +53,10 @@ struct tile {
     float unit_scale;                /* what a plain dot product is multiplied by to become a score */
     double m_unit;                   /* what m is multiplied by to be in natural units */
     float *q, *o, *m, *l, *k, *v, *s, *temp;
-    const float *k_rows;             /* the keys of the block, k_step words apart: packed in k, or where they lie */
+    const float *k_rows; /* the keys of the block, k_step words apart: packed in k, or where they lie */
     int64_t k_step;
     struct row *row;
-    int32_t *lo, *hi, *place;        /* [rows up to whole micro-tiles] */
+    int32_t *lo, *hi, *place; /* [rows up to whole micro-tiles] */
     float *slope;
     const void *key[BLOCK_KEYS];
 };
@@ -320,7 +318,8 @@ static void bias_block(const struct tile *tile, int64_t row, int64_t key, int64_
 /* Lanes of a vector of rows that do not see key j. */
 INLINE vm unseen(const struct tile *tile, int64_t row, int64_t j)
 {
-    return vm_or(vm_greater(vi_load(tile->lo + row), vi_set1((int32_t)j)), vm_greater(vi_set1((int32_t)j + 1), vi_load(tile->hi + row)));
+    return vm_or(vm_greater(vi_load(tile->lo + row), vi_set1((int32_t)j)),
+                 vm_greater(vi_set1((int32_t)j + 1), vi_load(tile->hi + row)));
 }
 
 /* The mask alone, on keys first .. end of s for all rows; top takes the maximum. `key` is the number of the block's first key. */
@@ -408,9 +407,9 @@ INLINE vf softmax(float *s, int64_t keys, float *m, float *l, vf top, vf unit, c
 /* ---- one block of keys for one micro-tile ---------------------------------------------------------------------------------- */
 
 struct block {
-    int64_t key;  /* number of the first key of the packed block */
-    int64_t from; /* this micro-tile's first key in the block, and */
-    int64_t keys; /* how many: both multiples of KEY_ALIGN */
+    int64_t key;              /* number of the first key of the packed block */
+    int64_t from;             /* this micro-tile's first key in the block, and */
+    int64_t keys;             /* how many: both multiples of KEY_ALIGN */
     int64_t all_from, all_to; /* of these keys, the ones that every row sees */
 };
 
@@ -560,7 +559,8 @@ static void rows_tile(const struct cpu_task *task, void *scratch)
 
     struct reach whole = reach_of(&tile, 0, tile.rows);
     for (int64_t block = whole.lo / BLOCK_KEYS * BLOCK_KEYS; block < whole.hi; block += BLOCK_KEYS) {
-        struct span span = {.first = block > whole.lo ? block : whole.lo, .end = block + BLOCK_KEYS < whole.hi ? block + BLOCK_KEYS : whole.hi};
+        struct span span = {.first = block > whole.lo ? block : whole.lo,
+                            .end = block + BLOCK_KEYS < whole.hi ? block + BLOCK_KEYS : whole.hi};
         span.from = span.first / KEY_ALIGN * KEY_ALIGN;
         span.to = round_up(span.end, KEY_ALIGN);
         pack_k(&tile, span);

@@ -178,7 +178,8 @@ static void *run_job(void *argument)
 {
     const struct job *job = argument;
     const struct layout *x = &job->layout;
-    int64_t heads = job->plan->problem.batch * job->plan->problem.heads_kv, tasks = heads * x->slots, joins = heads * x->partial_rows;
+    int64_t heads = job->plan->problem.batch * job->plan->problem.heads_kv, tasks = heads * x->slots,
+            joins = heads * x->partial_rows;
     int64_t blocks = x->shared ? ceil_div(job->plan->problem.seq_kv, PREPARE_KEYS) : 0;
 #pragma omp parallel num_threads(job->plan->threads) if (job->plan->threads > 1)
     {

@@ -9,6 +9,8 @@
 
 enum { LANES = 8 };
 
+/* One word of the vocabulary, one line. */
+/* clang-format off */
 typedef __m256 vf;
 typedef __m256i vi;
 typedef __m256 vm;
@@ -31,6 +33,8 @@ static inline vf vf_scale2(vf a, vf n)
     vi field = _mm256_add_epi32(_mm256_cvtps_epi32(_mm256_max_ps(_mm256_set1_ps(-127.0f), n)), _mm256_set1_epi32(127));
     return _mm256_mul_ps(a, _mm256_castsi256_ps(_mm256_slli_epi32(field, 23)));
 }
+
+static inline vf vf_exp2_domain(vf x) { return vf_max(vf_set1(-200.0f), x); }
 
 static inline vi vi_load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 static inline vi vi_set1(int32_t x) { return _mm256_set1_epi32(x); }
@@ -112,5 +116,6 @@ static inline __attribute__((always_inline)) void vf_transpose(vf r[LANES])
     for (int i = 0; i < 8; i++)
         r[i] = t[i];
 }
+/* clang-format on */
 
 #endif

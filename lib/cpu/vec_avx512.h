@@ -9,6 +9,8 @@
 
 enum { LANES = 16 };
 
+/* One word of the vocabulary, one line. */
+/* clang-format off */
 typedef __m512 vf;
 typedef __m512i vi;
 typedef __mmask16 vm;
@@ -25,8 +27,10 @@ static inline vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 static inline vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }
 static inline vf vf_abs(vf a) { return _mm512_abs_ps(a); }
 static inline vf vf_round(vf a) { return _mm512_roundscale_ps(a, 8); }
-/* Lanes below 2^-126 are kept out of the instruction, which is slow where the result is subnormal. */
+/* Lanes below 2^-126 are kept out of the instruction, which is slow where the result is subnormal; so a may be NaN there. */
 static inline vf vf_scale2(vf a, vf n) { return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(n, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ), a, n); }
+
+static inline vf vf_exp2_domain(vf x) { return x; }
 
 static inline vi vi_load(const int32_t *p) { return _mm512_loadu_si512(p); }
 static inline vi vi_set1(int32_t x) { return _mm512_set1_epi32(x); }
@@ -107,5 +111,6 @@ static inline __attribute__((always_inline)) void vf_transpose(vf r[LANES])
     for (int i = 0; i < 16; i++)
         r[i] = t[i];
 }
+/* clang-format on */
 
 #endif

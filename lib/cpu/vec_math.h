@@ -6,11 +6,11 @@
 
 #include <string.h>
 
-/* 2^x to about 1e-7, exactly 1 at 0, exactly 0 below -127 and at -inf, NaN at NaN. x = n + f with n an integer, |f| <= 1/2; 2^f is a
- * minimax polynomial of degree 6. The lower bound keeps -inf out of the subtraction. */
+/* 2^x to about 1e-7, exactly 1 at 0, exactly 0 below -127 and at -inf, NaN at NaN. x = n + f with n an integer, |f| <= 1/2; 2^f is
+ * a minimax polynomial of degree 6. */
 static inline vf vf_exp2(vf x)
 {
-    x = vf_max(vf_set1(-200.0f), x);
+    x = vf_exp2_domain(x);
     vf n = vf_round(x), f = vf_sub(x, n);
     vf p = vf_set1(0x1.41fbbcp-13f);
     p = vf_fma(p, f, vf_set1(0x1.5f3e54p-10f));

@@ -8,6 +8,7 @@
  *   vf_max(a, b)                   the larger; b where either is a NaN
  *   vf_round(a)                    to the nearest integer, even on ties
  *   vf_scale2(a, n)                a * 2^n for integer n <= 127; 0 for n < -126
+ *   vf_exp2_domain(x)              x with -inf replaced, where vf_scale2 would not make 0 of the NaN that comes of it
  *   vf_sum, vf_top                 over the lanes
  *   vf_sum4(out, a, b, c, d)       the four sums over lanes
  *   vf_transpose(r)                LANES x LANES in place
@@ -23,6 +24,8 @@
 
 enum { LANES = 4 };
 
+/* One word of the vocabulary, one line. */
+/* clang-format off */
 typedef float vf __attribute__((vector_size(16)));
 typedef int32_t vi __attribute__((vector_size(16)));
 typedef vi vm; /* all ones or all zeros in each lane */
@@ -57,6 +60,8 @@ static inline vf vf_scale2(vf a, vf n)
     vi field = (__builtin_convertvector(bounded, vi) + 127) << 23;
     return a * (vf)field;
 }
+
+static inline vf vf_exp2_domain(vf x) { return vf_max(vf_set1(-200.0f), x); }
 
 static inline vi vi_load(const int32_t *p)
 {
@@ -116,5 +121,6 @@ static inline void vf_transpose(vf r[LANES])
     for (int i = 0; i < LANES; i++)
         r[i] = (vf){a[i], b[i], c[i], d[i]};
 }
+/* clang-format on */
 
 #endif

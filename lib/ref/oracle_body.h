@@ -32,7 +32,8 @@ static int64_t query_offset(const attest_problem *p, const attest_tensors *t, in
 }
 
 /* Key j of K or V: its offset in elements. */
-static int64_t key_offset(const attest_problem *p, const attest_tensors *t, const int64_t stride[3], int64_t b, int64_t h, int64_t j)
+static int64_t key_offset(const attest_problem *p, const attest_tensors *t, const int64_t stride[3], int64_t b, int64_t h,
+                          int64_t j)
 {
     if (p->flags & ATTEST_PAGED) {
         int64_t page = t->page_table[b * p->stride_page_table + j / p->page_size];
@@ -95,12 +96,13 @@ static void key_range(const attest_problem *p, const attest_tensors *t, int64_t 
     *end = (p->flags & ATTEST_CAUSAL) && place + 1 < keys ? place + 1 : keys;
 }
 
-void ORACLE(const attest_problem *p, const attest_tensors *t, int64_t b, int64_t h, int64_t i, void *scratch, double *out, double *lse)
+void ORACLE(const attest_problem *p, const attest_tensors *t, int64_t b, int64_t h, int64_t i, void *scratch, double *out,
+            double *lse)
 {
     int64_t first, end;
     key_range(p, t, b, i, &first, &end);
-    REAL *s = scratch;                                          /* [seq_kv] the scores */
-    unsigned char *visible = (unsigned char *)(s + p->seq_kv);  /* [seq_kv] */
+    REAL *s = scratch;                                         /* [seq_kv] the scores */
+    unsigned char *visible = (unsigned char *)(s + p->seq_kv); /* [seq_kv] */
 
     /* The largest score keeps the exponentials in range. A sink is a score without a value. */
     REAL largest = p->flags & ATTEST_SINK ? (REAL)t->sinks[h] : -(REAL)INFINITY;
