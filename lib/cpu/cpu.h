@@ -27,7 +27,7 @@ enum { PARTIAL_EXTRA = 2 };
 
 /* Sequences with so few rows are computed with the head dimension in vector lanes instead of the rows (decode_tile.h), and
  * those with at most SPLIT_ROWS rows are split over keys. Both depend on the sequence alone, so bits do not depend on its batch. */
-enum { DECODE_ROWS = 8, SPLIT_ROWS = 64, SPLIT_KEYS = 512, PREPARE_KEYS = 256 };
+enum { DECODE_ROWS = 8, SPLIT_ROWS = 64, SPLIT_KEYS = 1024, PREPARE_KEYS = 256 };
 
 struct cpu_code {
     void (*tile)(const struct cpu_task *task, void *scratch);

@@ -6,7 +6,8 @@
  * cut depends on its own lengths alone, and pieces are joined in their order: the result does not depend on threads or batch.
  *
  * Tasks are numbered (sequence, KV head, slot); every sequence has as many slots as the longest may need, and those it does not
- * need are empty. Within a head the last rows come first: under a causal mask they are the longest.
+ * need are empty. Within a head the last rows come first: under a causal mask they are the longest. Pieces of keys come in the
+ * order of memory.
  *
  * Workspace: one scratch for each thread, then what kernels prepare for each KV head, then the partial results
  * [sequence, KV head][piece][row][dim_v + 2].
@@ -118,7 +119,7 @@ static void prepare_task(const struct job *job, int64_t head, int64_t block, voi
 static void run_task(const struct job *job, int64_t index, void *scratch)
 {
     const struct layout *x = &job->layout;
-    int64_t head = index / x->slots, slot = x->slots - 1 - index % x->slots;
+    int64_t head = index / x->slots, slot = index % x->slots;
     struct cpu_task task = task_of(job, head);
     int64_t rows = task.row_end, keys = task.key_end;
     if (is_split(rows, keys)) {
@@ -129,7 +130,7 @@ static void run_task(const struct job *job, int64_t index, void *scratch)
             task.key_end = task.key_begin + SPLIT_KEYS;
         task.partial = partial_at(job, head, slot);
     } else {
-        task.row_begin = slot * x->tile_rows;
+        task.row_begin = (x->slots - 1 - slot) * x->tile_rows;
         if (rows > task.row_begin + x->tile_rows)
             task.row_end = task.row_begin + x->tile_rows;
     }
