@@ -21,7 +21,7 @@
 #define DECODE_INLINE static inline __attribute__((always_inline))
 
 /* Keys of a block; vectors of columns and keys whose values are summed up at a time; how many keys ahead memory is asked for. */
-enum { DECODE_KEYS = SPLIT_KEYS, DECODE_SLICE = 8, VALUE_KEYS = 16, AHEAD = 16 };
+enum { DECODE_KEYS = SPLIT_KEYS, DECODE_SLICE = 8, VALUE_KEYS = 16, AHEAD = 24 };
 _Static_assert(DECODE_KEYS % LANES == 0, "scores of a block are whole vectors");
 _Static_assert(SPLIT_KEYS % DECODE_KEYS == 0, "pieces of a split are whole blocks");
 
