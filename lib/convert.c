@@ -58,3 +58,30 @@ float attest_f16_to_float(uint16_t half)
     }
     return float_of(sign | ((exponent + 112u) << 23) | (mantissa << 13));
 }
+
+float element_get(const void *data, uint32_t dtype, int64_t at)
+{
+    switch (dtype) {
+    case ATTEST_F32:
+        return ((const float *)data)[at];
+    case ATTEST_F16:
+        return attest_f16_to_float(((const uint16_t *)data)[at]);
+    default:
+        return attest_bf16_to_float(((const uint16_t *)data)[at]);
+    }
+}
+
+void element_put(void *data, uint32_t dtype, int64_t at, float value)
+{
+    switch (dtype) {
+    case ATTEST_F32:
+        ((float *)data)[at] = value;
+        break;
+    case ATTEST_F16:
+        ((uint16_t *)data)[at] = attest_f16_from_float(value);
+        break;
+    default:
+        ((uint16_t *)data)[at] = attest_bf16_from_float(value);
+        break;
+    }
+}

@@ -55,6 +55,8 @@ static inline size_t dtype_size(uint32_t dtype)
 }
 
 const char *dtype_name(uint32_t dtype);
+float element_get(const void *data, uint32_t dtype, int64_t at);
+void element_put(void *data, uint32_t dtype, int64_t at, float value);
 attest_status problem_read(attest_problem *own, const attest_problem *theirs, struct text why);
 void problem_pack_bshd(attest_problem *p); /* the dense tensors as [batch, row, head, dim], the others packed */
 

@@ -5,33 +5,6 @@
 
 #include <math.h>
 
-static float element_get(const void *data, uint32_t dtype, int64_t at)
-{
-    switch (dtype) {
-    case ATTEST_F32:
-        return ((const float *)data)[at];
-    case ATTEST_F16:
-        return attest_f16_to_float(((const uint16_t *)data)[at]);
-    default:
-        return attest_bf16_to_float(((const uint16_t *)data)[at]);
-    }
-}
-
-static void element_put(void *data, uint32_t dtype, int64_t at, float value)
-{
-    switch (dtype) {
-    case ATTEST_F32:
-        ((float *)data)[at] = value;
-        break;
-    case ATTEST_F16:
-        ((uint16_t *)data)[at] = attest_f16_from_float(value);
-        break;
-    default:
-        ((uint16_t *)data)[at] = attest_bf16_from_float(value);
-        break;
-    }
-}
-
 static attest_status check_array(const char *name, const void *data, size_t align, struct text why)
 {
     if (!data)
@@ -100,14 +73,16 @@ static void merge_row(const attest_merge_args *a, int64_t row)
     for (int64_t i = 0; i < a->parts; i++)
         if (a->lse_parts[i][row] != -INFINITY)
             total += exp((double)a->lse_parts[i][row] - (double)top);
-    for (int64_t d = 0; d < a->dim_v; d++) {
-        double sum = 0;
-        for (int64_t i = 0; i < a->parts; i++)
-            if (a->lse_parts[i][row] != -INFINITY)
-                sum += exp((double)a->lse_parts[i][row] - (double)top) *
-                       (double)element_get(a->o_parts[i], a->dtype_parts, row * a->stride_o_parts + d);
-        element_put(a->o, a->dtype_o, row * a->stride_o + d, top == -INFINITY ? 0.0f : (float)(sum / total));
+    double sum[DIM_MAX] = {0};
+    for (int64_t i = 0; i < a->parts; i++) {
+        if (a->lse_parts[i][row] == -INFINITY)
+            continue;
+        double weight = exp((double)a->lse_parts[i][row] - (double)top);
+        for (int64_t d = 0; d < a->dim_v; d++)
+            sum[d] += weight * (double)element_get(a->o_parts[i], a->dtype_parts, row * a->stride_o_parts + d);
     }
+    for (int64_t d = 0; d < a->dim_v; d++)
+        element_put(a->o, a->dtype_o, row * a->stride_o + d, top == -INFINITY ? 0.0f : (float)(sum[d] / total));
     if (a->lse)
         a->lse[row] = top == -INFINITY ? top : (float)((double)top + log(total));
 }

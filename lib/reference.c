@@ -101,13 +101,8 @@ void reference_run(const attest_problem *p, const attest_tensors *t, void *works
         double out[DIM_MAX], lse;
         oracle_exact(p, t, r.b, r.h, r.i, workspace, out, &lse);
         int64_t at = place(p, t, p->stride_o, r.b, r.h, r.i);
-        for (int64_t d = 0; d < p->dim_v; d++) {
-            if (p->dtype_o == ATTEST_F32)
-                ((float *)t->o)[at + d] = (float)out[d];
-            else
-                ((uint16_t *)t->o)[at + d] =
-                    (p->dtype_o == ATTEST_F16 ? attest_f16_from_float : attest_bf16_from_float)(keep_rounding(out[d]));
-        }
+        for (int64_t d = 0; d < p->dim_v; d++)
+            element_put(t->o, p->dtype_o, at + d, p->dtype_o == ATTEST_F32 ? (float)out[d] : keep_rounding(out[d]));
         if (t->lse)
             t->lse[place(p, t, p->stride_lse, r.b, r.h, r.i)] = (float)lse;
     }

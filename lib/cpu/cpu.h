@@ -53,4 +53,12 @@ static inline bool scores_are_natural(const attest_problem *p)
     return has(p, ATTEST_BIAS);
 }
 
+/* What a dot product is multiplied by to become a score, or with a softcap the argument of its tanh. */
+static inline float score_scale(const attest_problem *p)
+{
+    if (has(p, ATTEST_SOFTCAP))
+        return p->scale / p->softcap;
+    return scores_are_natural(p) ? p->scale : (float)(p->scale * LOG2E);
+}
+
 #endif

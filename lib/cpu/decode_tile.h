@@ -270,7 +270,7 @@ static void decode_begin(struct decode *x)
 {
     const struct cpu_task *task = x->task;
     const attest_problem *p = task->p;
-    float scale = has(p, ATTEST_SOFTCAP) ? p->scale / p->softcap : x->natural ? p->scale : (float)(p->scale * LOG2E);
+    float scale = score_scale(p);
     memset(x->o, 0, (size_t)(x->rows * x->dim_o) * sizeof *x->o);
     for (int64_t r = 0; r < x->rows; r++) {
         x->row[r] = row_get(task, task->row_begin + r);

@@ -549,7 +549,7 @@ static void rows_tile(const struct cpu_task *task, void *scratch)
     const attest_problem *p = task->p;
     struct tile tile = {.task = task, .rows = task->row_end - task->row_begin, .natural = scores_are_natural(p)};
     tile_carve(&tile, p, tile.rows, scratch);
-    tile.unit_scale = has(p, ATTEST_SOFTCAP) ? p->scale / p->softcap : tile.natural ? p->scale : (float)(p->scale * LOG2E);
+    tile.unit_scale = score_scale(p);
     tile.modify = has(p, ATTEST_SOFTCAP) || has(p, ATTEST_ALIBI) || has(p, ATTEST_BIAS);
     if (PAIR == 2 && tile.unit_scale <= 0) /* the maximum of unscaled scores is then not that of the scores */
         tile.modify = true;

@@ -164,13 +164,8 @@ static void join_row(const struct job *job, int64_t head, int64_t index)
     }
     struct row row = row_get(&task, index);
     struct ending ending = row_ending(p, top, sum, row.sink);
-    for (int64_t d = 0; d < p->dim_v; d++) {
-        float value = sum == 0 ? 0 : o[d] * ending.factor;
-        if (p->dtype_o == ATTEST_F32)
-            ((float *)row.o)[d] = value;
-        else
-            ((uint16_t *)row.o)[d] = p->dtype_o == ATTEST_F16 ? attest_f16_from_float(value) : attest_bf16_from_float(value);
-    }
+    for (int64_t d = 0; d < p->dim_v; d++)
+        element_put(row.o, p->dtype_o, d, sum == 0 ? 0 : o[d] * ending.factor);
     if (row.lse)
         *row.lse = ending.lse;
 }
