@@ -20,12 +20,9 @@ ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARN) -Iinclude -fPIC -fopenmp -fvisibilit
 
 # ---- what is built from what ------------------------------------------------------------------------------------------------
 LIB_SRC  := $(wildcard lib/*.c lib/ref/*.c) $(filter-out lib/cpu/cpu_fwd_%.c,$(wildcard lib/cpu/*.c)) lib/cpu/cpu_fwd_scalar.c
-# One kernel file per instruction set, each with the flags of that set and of no other.
+# One kernel file per instruction set, compiled with the flags that its first comment names and those of no other.
 X86_KERNELS := avx2 avx512 avx512bf16 amx
-ISA_avx2       := -mavx2 -mfma -mf16c
-ISA_avx512     := $(ISA_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
-ISA_avx512bf16 := $(ISA_avx512) -mavx512bf16
-ISA_amx        := $(ISA_avx512bf16) -mamx-tile -mamx-bf16
+flags_of = $(shell sed -n 's/^ \* attest-flags: //p' $(1))
 ifeq ($(ARCH),x86_64)
 LIB_SRC += $(X86_KERNELS:%=lib/cpu/cpu_fwd_%.c)
 endif
@@ -39,7 +36,7 @@ SHARED  := $(BUILD)/libattest.so.$(VERSION)
 STATIC  := $(BUILD)/libattest.a
 TESTS   := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
 FUZZERS := $(FUZZ_SRC:tests/%.c=$(BUILD)/tests/%)
-BUILD_ID := $(shell cat include/attest.h $(sort $(wildcard lib/*.[ch] lib/*/*.[ch] lib/*.def lib/*/*.def)) | sha256sum | cut -c1-12)
+BUILD_ID := $(shell cat $(sort $(wildcard include/*.h lib/*.[ch] lib/*/*.[ch] lib/*.def lib/*/*.def)) | sha256sum | cut -c1-12)
 
 .PHONY: all lib deps test test-long prove bench-peers install uninstall clean help format check-format tests
 .DEFAULT_GOAL := all
@@ -54,9 +51,9 @@ cuda-note:
 
 # ---- rules ------------------------------------------------------------------------------------------------------------------
 # Kernels and the oracle are numerical code: always -O3, whatever CFLAGS says first, and contraction is chosen, not left to taste.
-$(BUILD)/obj/lib/cpu/%.o: ALL_CFLAGS += -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math
+$(BUILD)/obj/lib/cpu/%.o: ALL_CFLAGS += -O3
 $(BUILD)/obj/lib/ref/%.o: ALL_CFLAGS += -O3 -ffp-contract=off
-$(foreach isa,$(X86_KERNELS),$(eval $(BUILD)/obj/lib/cpu/cpu_fwd_$(isa).o: ALL_CFLAGS += $(ISA_$(isa))))
+$(foreach isa,scalar $(X86_KERNELS),$(eval $(BUILD)/obj/lib/cpu/cpu_fwd_$(isa).o: ALL_CFLAGS += $(call flags_of,lib/cpu/cpu_fwd_$(isa).c)))
 $(BUILD)/obj/lib/context.o: ALL_CFLAGS += -DATTEST_BUILD_ID='"$(BUILD_ID)"'
 $(BUILD)/obj/lib/context.o: include/attest.h $(LIB_SRC)
 
@@ -115,7 +112,7 @@ install: all  ## copy program, libraries, header, pkg-config file and man pages 
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig \
 	    $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man3
 	install -m755 $(BUILD)/attest $(DESTDIR)$(PREFIX)/bin/attest
-	install -m644 include/attest.h $(DESTDIR)$(PREFIX)/include/attest.h
+	install -m644 include/attest.h include/attest_kernel.h $(DESTDIR)$(PREFIX)/include/
 	install -m644 $(STATIC) $(DESTDIR)$(PREFIX)/lib/libattest.a
 	install -m755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/$(notdir $(SHARED))
 	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(PREFIX)/lib/libattest.so.$(SOMAJOR)
@@ -125,7 +122,7 @@ install: all  ## copy program, libraries, header, pkg-config file and man pages 
 	install -m644 docs/attest.3 $(DESTDIR)$(PREFIX)/share/man/man3/attest.3
 
 uninstall:  ## remove what install put there
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/attest include/attest.h lib/libattest.a lib/libattest.so lib/libattest.so.$(SOMAJOR) \
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/attest include/attest.h include/attest_kernel.h lib/libattest.a lib/libattest.so lib/libattest.so.$(SOMAJOR) \
 	    lib/$(notdir $(SHARED)) lib/pkgconfig/attest.pc share/man/man1/attest.1 share/man/man3/attest.3)
 
 # ---- housekeeping -----------------------------------------------------------------------------------------------------------

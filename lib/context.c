@@ -81,12 +81,13 @@ static const struct {
 };
 enum { FEATURE_COUNT = sizeof features / sizeof *features };
 
-const char *feature_name(unsigned bit)
+bool feature_find(const char *name, unsigned *feature)
 {
+    *feature = 0;
     for (int i = 0; i < FEATURE_COUNT; i++)
-        if (features[i].bit == bit)
-            return features[i].name;
-    return "";
+        if (!strcmp(features[i].name, name))
+            *feature = features[i].bit;
+    return *feature || !*name;
 }
 
 static void features_changed(attest_context *context)
@@ -137,6 +138,9 @@ const char *attest_context_features(const attest_context *context)
     return context ? context->feature_text : "";
 }
 
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+enum { ROWS_WANTED_MAX = 65536 };
+
 /* ---- context --------------------------------------------------------------------------------------------------------------- */
 
 attest_status attest_context_create(attest_context **context)
@@ -182,4 +186,30 @@ attest_status attest_context_set_threads(attest_context *context, int threads)
 int attest_context_threads(const attest_context *context)
 {
     return context ? context->threads : 0;
+}
+
+attest_status attest_context_add_kernel(attest_context *context, const attest_cpu_kernel *kernel)
+{
+    if (!context)
+        return ATTEST_ERROR_ARGUMENT;
+    struct text why = context_text(context);
+    unsigned ignored;
+    if (!kernel)
+        return fail(why, ATTEST_ERROR_ARGUMENT, "kernel is NULL");
+    if (kernel->abi != ATTEST_KERNEL_ABI)
+        return fail(why, ATTEST_ERROR_ARGUMENT, "kernel.abi is %u; this library (%s) takes kernels of ABI %d", kernel->abi,
+                    attest_version(), ATTEST_KERNEL_ABI);
+    if (!kernel->name || !*kernel->name || kernel->name[strspn(kernel->name, NAME_CHARACTERS)])
+        return fail(why, ATTEST_ERROR_ARGUMENT, "kernel.name must be letters, digits and _, and there must be some");
+    if (!kernel->needs || !feature_find(kernel->needs, &ignored))
+        return fail(why, ATTEST_ERROR_ARGUMENT, "kernel.needs is '%.40s'; it must be \"\" or one of avx2, avx512, avx512bf16, amx",
+                    kernel->needs ? kernel->needs : "NULL");
+    if (!kernel->tile || !kernel->scratch_size || !kernel->shared_size != !kernel->prepare)
+        return fail(why, ATTEST_ERROR_ARGUMENT,
+                    "kernel.tile and kernel.scratch_size must be there, and shared_size and prepare both or neither");
+    if (kernel->row_step < 1 || kernel->rows_wanted < kernel->row_step || kernel->rows_wanted > ROWS_WANTED_MAX)
+        return fail(why, ATTEST_ERROR_ARGUMENT, "kernel.row_step must be 1 or more, and rows_wanted from there to %d",
+                    ROWS_WANTED_MAX);
+    context->added = kernel;
+    return ATTEST_OK;
 }

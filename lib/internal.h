@@ -4,7 +4,7 @@
 #ifndef ATTEST_INTERNAL_H
 #define ATTEST_INTERNAL_H
 
-#include <attest.h>
+#include <attest_kernel.h>
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -16,9 +16,10 @@ enum { FEATURE_AVX2 = 1, FEATURE_AVX512 = 2, FEATURE_AVX512BF16 = 4, FEATURE_AMX
 
 struct attest_context {
     int threads;
-    unsigned features;     /* FEATURE_* found on this machine and not disabled */
-    char feature_text[64]; /* the same as a list of names */
-    char detail[512];      /* sentence of the last error */
+    unsigned features;              /* FEATURE_* found on this machine and not disabled */
+    char feature_text[64];          /* the same as a list of names */
+    char detail[512];               /* sentence of the last error */
+    const attest_cpu_kernel *added; /* attest_context_add_kernel */
 };
 
 /* A place for the sentence that says what went wrong; `data` may be NULL. */
@@ -55,8 +56,6 @@ static inline size_t dtype_size(uint32_t dtype)
 }
 
 const char *dtype_name(uint32_t dtype);
-float element_get(const void *data, uint32_t dtype, int64_t at);
-void element_put(void *data, uint32_t dtype, int64_t at, float value);
 attest_status problem_read(attest_problem *own, const attest_problem *theirs, struct text why);
 void problem_pack_bshd(attest_problem *p); /* the dense tensors as [batch, row, head, dim], the others packed */
 
@@ -76,27 +75,24 @@ struct sequence sequence_get(const attest_problem *p, const attest_tensors *t, i
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------- */
 
-/* A kernel's manifest: the only place for these facts. kernels.def holds one row each, best first. */
+/* A kernel for one dtype. Its code is shared with the kernels for other dtypes, and declares what it takes. */
 struct kernel {
     const char *name;
     const char *backend;
-    const char *summary;
-    unsigned needs;              /* a FEATURE_*, which stands for those it builds on too, or 0 */
-    uint32_t dtype;              /* of Q, K, V; 0 for any */
-    uint64_t refuses;            /* flags of problems it does not take */
-    const struct cpu_code *code; /* NULL for the oracle */
+    uint32_t dtype;                /* of Q, K, V; 0 for all that the code takes */
+    const attest_cpu_kernel *code; /* NULL for the oracle */
 };
 
 struct attest_plan {
     attest_problem problem;
-    const struct kernel *kernel;
+    struct kernel kernel;
     int threads;
     int64_t tile_rows; /* query rows (times heads of one KV head) that one task takes */
     size_t workspace;
 };
 
 unsigned cpu_features_found(void);
-const char *feature_name(unsigned feature); /* of one FEATURE_*; "" for 0 */
+bool feature_find(const char *name, unsigned *feature); /* the FEATURE_* of a name; 0 for "" */
 
 /* Largest of all rows' count: (b, h, i) numbered as attest_reference numbers them. */
 static inline int64_t row_count(const attest_problem *p)

@@ -79,10 +79,10 @@ static void merge_row(const attest_merge_args *a, int64_t row)
             continue;
         double weight = exp((double)a->lse_parts[i][row] - (double)top);
         for (int64_t d = 0; d < a->dim_v; d++)
-            sum[d] += weight * (double)element_get(a->o_parts[i], a->dtype_parts, row * a->stride_o_parts + d);
+            sum[d] += weight * (double)attest_load(a->o_parts[i], a->dtype_parts, row * a->stride_o_parts + d);
     }
     for (int64_t d = 0; d < a->dim_v; d++)
-        element_put(a->o, a->dtype_o, row * a->stride_o + d, top == -INFINITY ? 0.0f : (float)(sum[d] / total));
+        attest_store(a->o, a->dtype_o, row * a->stride_o + d, top == -INFINITY ? 0.0f : (float)(sum[d] / total));
     if (a->lse)
         a->lse[row] = top == -INFINITY ? top : (float)((double)top + log(total));
 }

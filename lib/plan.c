@@ -10,14 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_BF16 "bf16"
-#define NAME_F16  "f16"
-#define NAME_F32  "f32"
-#define KERNEL(backend, op, dtype, arch, needs, refuses, summary)                                                                  \
-    {#backend "_" #op "_" NAME_##dtype "_" #arch, #backend, summary, needs, ATTEST_##dtype, refuses, &cpu_code_##arch},
+#define NAME_BF16           "bf16"
+#define NAME_F16            "f16"
+#define NAME_F32            "f32"
+#define KERNEL(dtype, arch) {"cpu_fwd_" NAME_##dtype "_" #arch, "cpu", ATTEST_##dtype, &cpu_fwd_##arch},
 static const struct kernel kernels[] = {
 #include "kernels.def"
-    {"ref_fwd", "ref", "the oracle: double precision, one thread, no tricks", 0, 0, 0, NULL},
+    {"ref_fwd", "ref", 0, NULL},
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels };
 
@@ -34,8 +33,8 @@ attest_status attest_kernel_get(size_t index, attest_kernel_info *info)
     TRY(struct_read(&own, sizeof own, KERNEL_INFO_SIZE_0_1, info, "info", (struct text){0}));
     info->name = kernels[index].name;
     info->backend = kernels[index].backend;
-    info->needs = feature_name(kernels[index].needs);
-    info->summary = kernels[index].summary;
+    info->needs = kernels[index].code ? kernels[index].code->needs : "";
+    info->summary = kernels[index].code ? kernels[index].code->summary : "the oracle: double precision, one thread, no tricks";
     return ATTEST_OK;
 }
 
@@ -49,14 +48,21 @@ static const char *flag_words(uint64_t flags)
 /* The one predicate: ATTEST_OK, or why not. */
 static attest_status refusal(const struct kernel *kernel, unsigned features, const attest_problem *p, struct text why)
 {
+    const attest_cpu_kernel *code = kernel->code;
+    unsigned needs;
+    if (!code)
+        return ATTEST_OK;
     if (kernel->dtype && kernel->dtype != p->dtype)
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it is for %s, the problem is %s", dtype_name(kernel->dtype),
                     dtype_name(p->dtype));
-    if (p->flags & kernel->refuses)
-        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it does not take %s", flag_words(p->flags & kernel->refuses));
-    if (kernel->needs & ~features)
-        return fail(why, ATTEST_ERROR_UNAVAILABLE, "it needs %s, which %s", feature_name(kernel->needs),
-                    kernel->needs & ~cpu_features_found() ? "this machine does not have" : "is disabled");
+    if (!(code->dtypes >> p->dtype & 1))
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it does not take %s", dtype_name(p->dtype));
+    if (p->flags & code->refuses)
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it does not take %s", flag_words(p->flags & code->refuses));
+    feature_find(code->needs, &needs);
+    if (needs & ~features)
+        return fail(why, ATTEST_ERROR_UNAVAILABLE, "it needs %s, which %s", code->needs,
+                    needs & ~cpu_features_found() ? "this machine does not have" : "is disabled");
     return ATTEST_OK;
 }
 
@@ -84,10 +90,18 @@ static bool matches(const struct kernel *kernel, const char *pattern)
     return !pattern || fnmatch(pattern, kernel->name, 0) == 0;
 }
 
-/* The first kernel that matches and takes the problem, or the most telling refusal of those that match. */
-static attest_status choose(attest_context *context, const attest_problem *p, const char *pattern, const struct kernel **chosen)
+/* The kernel that was added if it is meant, else the first kernel that matches and takes the problem, or the most telling refusal
+ * of those that match. */
+static attest_status choose(attest_context *context, const attest_problem *p, const char *pattern, struct kernel *chosen)
 {
     struct text why = context_text(context);
+    const attest_cpu_kernel *added = context->added;
+    if (pattern && added && strcmp(pattern, added->name) == 0) {
+        char sentence[256];
+        *chosen = (struct kernel){added->name, "cpu", 0, added};
+        attest_status status = refusal(chosen, context->features, p, (struct text){sentence, sizeof sentence});
+        return status == ATTEST_OK ? status : fail(why, status, "kernel: %s does not take this problem: %s", added->name, sentence);
+    }
     const struct kernel *refused = NULL;
     attest_status status = ATTEST_OK;
     for (int i = 0; i < KERNELS; i++) {
@@ -95,7 +109,7 @@ static attest_status choose(attest_context *context, const attest_problem *p, co
             continue;
         attest_status this = refusal(&kernels[i], context->features, p, (struct text){0});
         if (this == ATTEST_OK) {
-            *chosen = &kernels[i];
+            *chosen = kernels[i];
             return ATTEST_OK;
         }
         /* "The machine lacks something" says more than "made for another dtype". */
@@ -112,10 +126,10 @@ static attest_status choose(attest_context *context, const attest_problem *p, co
     return fail(why, status, "kernel: %s does not take this problem: %s", refused->name, sentence);
 }
 
-static void plan_fill(struct attest_plan *plan, const attest_problem *p, const struct kernel *kernel, int threads)
+static void plan_fill(struct attest_plan *plan, const attest_problem *p, struct kernel kernel, int threads)
 {
     *plan = (struct attest_plan){.problem = *p, .kernel = kernel, .threads = threads};
-    if (kernel->code)
+    if (kernel.code)
         cpu_plan(plan);
     else
         plan->workspace = reference_workspace(p);
@@ -131,7 +145,7 @@ attest_status attest_plan_create(attest_context *context, const attest_problem *
     if (!plan)
         return fail(why, ATTEST_ERROR_ARGUMENT, "plan is NULL");
     attest_problem p;
-    const struct kernel *chosen;
+    struct kernel chosen;
     TRY(problem_read(&p, problem, why));
     TRY(choose(context, &p, kernel, &chosen));
     struct attest_plan *made = malloc(sizeof *made);
@@ -149,7 +163,7 @@ void attest_plan_destroy(attest_plan *plan)
 
 const char *attest_plan_kernel(const attest_plan *plan)
 {
-    return plan ? plan->kernel->name : "";
+    return plan ? plan->kernel.name : "";
 }
 
 size_t attest_plan_workspace_size(const attest_plan *plan)
@@ -166,7 +180,7 @@ attest_status attest_explain(attest_context *context, const attest_problem *prob
         return fail(why, ATTEST_ERROR_ARGUMENT, "text is NULL or text_size is 0");
     text[0] = 0;
     attest_problem p;
-    const struct kernel *chosen;
+    struct kernel chosen;
     TRY(problem_read(&p, problem, why));
     TRY(choose(context, &p, NULL, &chosen));
     struct attest_plan plan;
@@ -175,11 +189,11 @@ attest_status attest_explain(attest_context *context, const attest_problem *prob
     for (int i = 0; i < KERNELS && used < text_size; i++) {
         char sentence[256];
         int length;
-        if (&kernels[i] == chosen)
-            length = snprintf(text + used, text_size - used, "%s: runs, with %d thread%s and %zu bytes of workspace\n",
-                              chosen->name, plan.threads, plan.threads == 1 ? "" : "s", plan.workspace);
+        if (kernels[i].name == chosen.name)
+            length = snprintf(text + used, text_size - used, "%s: runs, with %d thread%s and %zu bytes of workspace\n", chosen.name,
+                              plan.threads, plan.threads == 1 ? "" : "s", plan.workspace);
         else if (refusal(&kernels[i], context->features, &p, (struct text){sentence, sizeof sentence}) == ATTEST_OK)
-            length = snprintf(text + used, text_size - used, "%s: would, but %s comes first\n", kernels[i].name, chosen->name);
+            length = snprintf(text + used, text_size - used, "%s: would, but %s comes first\n", kernels[i].name, chosen.name);
         else
             length = snprintf(text + used, text_size - used, "%s: does not, %s\n", kernels[i].name, sentence);
         used += length > 0 ? (size_t)length : 0;
@@ -198,7 +212,7 @@ attest_status attest_run(attest_context *context, const attest_plan *plan, const
     if (!plan)
         return fail(why, ATTEST_ERROR_ARGUMENT, "plan is NULL");
     if (stream)
-        return fail(why, ATTEST_ERROR_ARGUMENT, "stream is not NULL, and %s runs on the CPU", plan->kernel->name);
+        return fail(why, ATTEST_ERROR_ARGUMENT, "stream is not NULL, and %s runs on the CPU", plan->kernel.name);
     attest_tensors t;
     TRY(tensors_read(&t, tensors, &plan->problem, true, why));
     if (plan->workspace && !workspace)
@@ -210,7 +224,7 @@ attest_status attest_run(attest_context *context, const attest_plan *plan, const
         return fail(why, ATTEST_ERROR_WORKSPACE, "workspace is not aligned to %d bytes", WORKSPACE_ALIGN);
     if (row_count(&plan->problem) == 0)
         return ATTEST_OK;
-    if (plan->kernel->code)
+    if (plan->kernel.code)
         cpu_run(plan, &t, workspace);
     else
         reference_run(&plan->problem, &t, workspace);

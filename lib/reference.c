@@ -102,7 +102,7 @@ void reference_run(const attest_problem *p, const attest_tensors *t, void *works
         oracle_exact(p, t, r.b, r.h, r.i, workspace, out, &lse);
         int64_t at = place(p, t, p->stride_o, r.b, r.h, r.i);
         for (int64_t d = 0; d < p->dim_v; d++)
-            element_put(t->o, p->dtype_o, at + d, p->dtype_o == ATTEST_F32 ? (float)out[d] : keep_rounding(out[d]));
+            attest_store(t->o, p->dtype_o, at + d, p->dtype_o == ATTEST_F32 ? (float)out[d] : keep_rounding(out[d]));
         if (t->lse)
             t->lse[place(p, t, p->stride_lse, r.b, r.h, r.i)] = (float)lse;
     }

@@ -8,6 +8,9 @@
  *     O^T += V^T P^T   A = v [16 columns][16 words of the keys]        B = s [16 words of the keys][16 rows]
  * Only V has to be transposed, in prepare_v. Two by two tiles of C are computed at a time:
  *     tmm0..3 C (first or second 16 keys or columns, first or second 16 rows)    tmm4, 5 A    tmm6, 7 B
+ *
+ * attest-flags: -ffp-contract=fast -fno-math-errno -fno-trapping-math
+ * attest-flags: -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512 -mavx512bf16 -mamx-tile -mamx-bf16
  */
 #include "cpu.h"
 
@@ -21,5 +24,9 @@ enum { BLOCK_KEYS = 256, ROWS_WANTED = 384, TILE_VECS = 2, TILE_KEYS = 16, K_UNI
 #include "rows_tile.h"
 #include "decode_tile.h"
 
-#define CODE cpu_code_amx
+#define KERNEL  cpu_fwd_amx
+#define DTYPES  ATTEST_TAKES_BF16
+#define REFUSES ATTEST_BIAS
+#define NEEDS   "amx"
+#define SUMMARY "bf16 matrix products on AMX tiles, softmax in float32 on AVX-512"
 #include "kernel_code.h"

@@ -1,6 +1,8 @@
 /*
  * cpu_fwd_avx2.c - forward attention on f32, f16 and bf16 with AVX2, FMA and F16C. 12 accumulators, 3 vectors of rows and 1
  * broadcast fill the 16 registers.
+ *
+ * attest-flags: -ffp-contract=fast -fno-math-errno -fno-trapping-math -mavx2 -mfma -mf16c
  */
 #include "cpu.h"
 
@@ -15,5 +17,9 @@ enum { BLOCK_KEYS = 128, ROWS_WANTED = 240, TILE_VECS = 3, TILE_KEYS = 4, K_UNIT
 #include "rows_tile.h"
 #include "decode_tile.h"
 
-#define CODE cpu_code_avx2
+#define KERNEL  cpu_fwd_avx2
+#define DTYPES  (ATTEST_TAKES_F32 | ATTEST_TAKES_F16 | ATTEST_TAKES_BF16)
+#define REFUSES 0
+#define NEEDS   "avx2"
+#define SUMMARY "AVX2 and FMA, 24 rows by 4 keys in registers"
 #include "kernel_code.h"

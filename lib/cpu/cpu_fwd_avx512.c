@@ -1,6 +1,9 @@
 /*
  * cpu_fwd_avx512.c - forward attention on f32, f16 and bf16 with AVX-512. 24 accumulators, 3 vectors of rows and a few broadcasts
  * fill the 32 registers.
+ *
+ * attest-flags: -ffp-contract=fast -fno-math-errno -fno-trapping-math
+ * attest-flags: -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
  */
 #include "cpu.h"
 
@@ -15,5 +18,9 @@ enum { BLOCK_KEYS = 128, ROWS_WANTED = 240, TILE_VECS = 3, TILE_KEYS = 8, K_UNIT
 #include "rows_tile.h"
 #include "decode_tile.h"
 
-#define CODE cpu_code_avx512
+#define KERNEL  cpu_fwd_avx512
+#define DTYPES  (ATTEST_TAKES_F32 | ATTEST_TAKES_F16 | ATTEST_TAKES_BF16)
+#define REFUSES 0
+#define NEEDS   "avx512"
+#define SUMMARY "AVX-512, 48 rows by 8 keys in registers"
 #include "kernel_code.h"

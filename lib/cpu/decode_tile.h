@@ -13,8 +13,6 @@
 #ifndef ATTEST_DECODE_TILE_H
 #define ATTEST_DECODE_TILE_H
 
-#include "rows.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -26,12 +24,12 @@ _Static_assert(DECODE_KEYS % LANES == 0, "scores of a block are whole vectors");
 _Static_assert(SPLIT_KEYS % DECODE_KEYS == 0, "pieces of a split are whole blocks");
 
 struct decode {
-    const struct cpu_task *task;
+    const attest_task *task;
     int64_t rows, dim_q, dim_o; /* dimensions filled up to whole vectors */
     bool natural;
     float *q; /* [rows][dim_q], scaled */
     float *o; /* [rows][dim_o] */
-    struct row row[DECODE_ROWS];
+    attest_row row[DECODE_ROWS];
     float m[DECODE_ROWS], l[DECODE_ROWS];
     float s[DECODE_ROWS][DECODE_KEYS];
     bool live[DECODE_KEYS];
@@ -43,11 +41,11 @@ struct stream {
     int64_t step; /* bytes */
 };
 
-static struct stream stream_get(const struct cpu_task *task, bool is_v, int64_t key)
+static struct stream stream_get(const attest_task *task, bool is_v, int64_t key)
 {
     struct stream s;
-    key_pointers(task, is_v, key, 1, (const void **)&s.first);
-    s.step = (is_v ? task->p->stride_v : task->p->stride_k)[2] * (int64_t)dtype_size(task->p->dtype);
+    attest_key_pointers(task, is_v, key, 1, (const void **)&s.first);
+    s.step = (is_v ? task->problem->stride_v : task->problem->stride_k)[2] * (int64_t)dtype_size(task->problem->dtype);
     return s;
 }
 
@@ -150,8 +148,8 @@ DECODE_INLINE void decode_accumulate(float *o, int64_t ldo, float s[][DECODE_KEY
 /* Softcap, ALiBi, bias and mask for one row; `key` is the number of the first key and `padded` a multiple of LANES. */
 static void decode_modify(struct decode *x, int64_t r, int64_t key, int64_t keys, int64_t padded)
 {
-    const attest_problem *p = x->task->p;
-    const struct row *row = &x->row[r];
+    const attest_problem *p = x->task->problem;
+    const attest_row *row = &x->row[r];
     float unit = x->natural ? 1.0f : (float)LOG2E;
     const vf invisible = vf_set1(-INFINITY);
     int32_t hi = key + keys < row->hi ? (int32_t)(key + keys) : row->hi;
@@ -202,7 +200,7 @@ static void decode_softmax(struct decode *x, int64_t r, int64_t padded)
 /* Scores of keys first .. end, which are key `at` and following of the block, for all rows. */
 DECODE_INLINE void dots_of(struct decode *x, int64_t at, int64_t first, int64_t end, const uint32_t dtype)
 {
-    const attest_problem *p = x->task->p;
+    const attest_problem *p = x->task->problem;
     struct stream k = stream_get(x->task, false, first);
     int64_t r = 0;
     for (; r + 4 <= x->rows; r += 4)
@@ -216,7 +214,7 @@ DECODE_INLINE void dots_of(struct decode *x, int64_t at, int64_t first, int64_t 
 /* The same for values, a few at a time, so that those read for the first rows are in the first-level cache for the others. */
 DECODE_INLINE void values_of(struct decode *x, int64_t at, int64_t first, int64_t end, const uint32_t dtype)
 {
-    const attest_problem *p = x->task->p;
+    const attest_problem *p = x->task->problem;
     struct stream v = stream_get(x->task, true, first);
     for (int64_t n = 0, count; n < end - first; n += count) {
         struct stream few = {v.first + n * v.step, v.step};
@@ -232,7 +230,7 @@ DECODE_INLINE void values_of(struct decode *x, int64_t at, int64_t first, int64_
 /* The keys from `first` on that lie at equal distances in memory: all, or those of one page. */
 static int64_t run_end(const struct decode *x, int64_t first, int64_t end)
 {
-    const attest_problem *p = x->task->p;
+    const attest_problem *p = x->task->problem;
     int64_t page_end = has(p, ATTEST_PAGED) ? (first / p->page_size + 1) * p->page_size : end;
     return page_end < end ? page_end : end;
 }
@@ -240,7 +238,7 @@ static int64_t run_end(const struct decode *x, int64_t first, int64_t end)
 /* Keys first .. end, at most DECODE_KEYS of them. */
 DECODE_INLINE void decode_block(struct decode *x, int64_t first, int64_t end, const uint32_t dtype)
 {
-    const attest_problem *p = x->task->p;
+    const attest_problem *p = x->task->problem;
     int64_t keys = end - first, padded = decode_width(keys);
     for (int64_t j = first, to; j < end; j = to) {
         to = run_end(x, j, end);
@@ -268,12 +266,12 @@ DECODE_INLINE void decode_block(struct decode *x, int64_t first, int64_t end, co
 
 static void decode_begin(struct decode *x)
 {
-    const struct cpu_task *task = x->task;
-    const attest_problem *p = task->p;
+    const attest_task *task = x->task;
+    const attest_problem *p = task->problem;
     float scale = score_scale(p);
     memset(x->o, 0, (size_t)(x->rows * x->dim_o) * sizeof *x->o);
     for (int64_t r = 0; r < x->rows; r++) {
-        x->row[r] = row_get(task, task->row_begin + r);
+        x->row[r] = attest_row_get(task, task->row_begin + r);
         x->m[r] = -INFINITY;
         x->l[r] = 0;
         float *q = x->q + r * x->dim_q;
@@ -285,18 +283,18 @@ static void decode_begin(struct decode *x)
 
 static void decode_end(struct decode *x)
 {
-    const attest_problem *p = x->task->p;
+    const attest_problem *p = x->task->problem;
     for (int64_t r = 0; r < x->rows; r++) {
         float *o = x->o + r * x->dim_o;
         double m = (double)x->m[r] / (x->natural ? 1 : LOG2E);
         if (x->task->partial) {
-            float *out = x->task->partial + r * (p->dim_v + PARTIAL_EXTRA);
+            float *out = x->task->partial + r * (p->dim_v + ATTEST_PARTIAL_EXTRA);
             memcpy(out, o, (size_t)p->dim_v * sizeof *out);
             out[p->dim_v] = (float)m;
             out[p->dim_v + 1] = x->l[r];
             continue;
         }
-        struct ending ending = row_ending(p, m, x->l[r], x->row[r].sink);
+        attest_ending ending = attest_row_ending(p, m, x->l[r], x->row[r].sink);
         for (int64_t d = 0; d < x->dim_o; d++)
             o[d] = x->l[r] == 0 ? 0 : o[d] * ending.factor;
         row_from_float(x->row[r].o, o, p->dim_v, p->dtype_o);
@@ -305,9 +303,9 @@ static void decode_end(struct decode *x)
     }
 }
 
-static void decode_tile(const struct cpu_task *task, void *scratch)
+static void decode_tile(const attest_task *task, void *scratch)
 {
-    const attest_problem *p = task->p;
+    const attest_problem *p = task->problem;
     struct decode *x = scratch;
     x->task = task;
     x->rows = task->row_end - task->row_begin;

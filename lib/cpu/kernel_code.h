@@ -1,10 +1,12 @@
 /*
- * kernel_code.h - the end of every kernel file: what it offers to the scheduler. The includer defines CODE, its cpu_code.
+ * kernel_code.h - the end of every kernel file: its table. The includer defines KERNEL, which is also the stem of its file name,
+ * and what the table says of it: DTYPES, REFUSES, NEEDS, SUMMARY. Compiled alone with ATTEST_STANDALONE, the file is a kernel as
+ * anyone else would write one, and that is how it is proven.
  */
-static void tile(const struct cpu_task *task, void *scratch)
+static void tile(const attest_task *task, void *scratch)
 {
-    int64_t group = task->p->heads_q / task->p->heads_kv;
-    if (task->seq.q_len * group <= DECODE_ROWS)
+    int64_t group = task->problem->heads_q / task->problem->heads_kv;
+    if (task->q_count * group <= DECODE_ROWS)
         decode_tile(task, scratch);
     else
         rows_tile(task, scratch);
@@ -17,8 +19,29 @@ static size_t scratch_size(const attest_problem *p, int64_t tile_rows)
     return rows > decode ? rows : decode;
 }
 
+#define STRING_(x) #x
+#define STRING(x)  STRING_(x)
+
+const attest_cpu_kernel KERNEL = {
+    .abi = ATTEST_KERNEL_ABI,
+    .dtypes = DTYPES,
+    .refuses = REFUSES,
+    .name = STRING(KERNEL),
+    .needs = NEEDS,
+    .summary = SUMMARY,
+    .tile = tile,
+    .scratch_size = scratch_size,
 #ifdef TILE_MATRIX_UNIT
-const struct cpu_code CODE = {tile, scratch_size, v_size, prepare_v, MICRO_ROWS, ROWS_WANTED};
-#else
-const struct cpu_code CODE = {tile, scratch_size, NULL, NULL, MICRO_ROWS, ROWS_WANTED};
+    .shared_size = v_size,
+    .prepare = prepare_v,
+#endif
+    .row_step = MICRO_ROWS,
+    .rows_wanted = ROWS_WANTED,
+};
+
+#ifdef ATTEST_STANDALONE
+const attest_cpu_kernel *attest_cpu_kernel_entry(void)
+{
+    return &KERNEL;
+}
 #endif

@@ -29,7 +29,7 @@ static void matrix_unit_end(void)
 /* V^T as words, made once for all tiles of a KV head: [block of keys][dim_o / 16][block words / 16][16 columns][16 words], where
  * word w of column d is the pair (V[2w][d], V[2w+1][d]). A matrix tile is one piece of memory: rows of a tile that lie far apart
  * would compete for the same cache sets. Keys that no row of the head sees are zeros. */
-_Static_assert((int)PREPARE_KEYS == (int)BLOCK_KEYS, "V is prepared in the blocks it is used in");
+_Static_assert((int)ATTEST_PREPARE_KEYS == (int)BLOCK_KEYS, "V is prepared in the blocks it is used in");
 
 static size_t v_size(const attest_problem *p)
 {
@@ -41,19 +41,19 @@ static float *v_tile(float *block, int64_t d, int64_t word)
     return block + d * (BLOCK_KEYS / PAIR) + word * AMX_SIDE;
 }
 
-static float *v_block(const struct cpu_task *task, int64_t key)
+static float *v_block(const attest_task *task, int64_t key)
 {
-    return (float *)task->shared + key / BLOCK_KEYS * (BLOCK_KEYS / PAIR) * round_up(task->p->dim_v, AMX_SIDE);
+    return (float *)task->shared + key / BLOCK_KEYS * (BLOCK_KEYS / PAIR) * round_up(task->problem->dim_v, AMX_SIDE);
 }
 
-static void prepare_v(const struct cpu_task *task, void *scratch)
+static void prepare_v(const attest_task *task, void *scratch)
 {
     const void *key[BLOCK_KEYS];
-    int64_t dim = round_up(task->p->dim_v, AMX_SIDE), first, end, unused;
+    int64_t dim = round_up(task->problem->dim_v, AMX_SIDE), first, end, unused;
     float *words = scratch, *block_v = v_block(task, task->key_begin); /* words [16 pairs][dim] */
-    visible_keys(task, 0, &first, &unused);                            /* what rows see moves with the row */
-    visible_keys(task, task->seq.q_len - 1, &unused, &end);
-    key_pointers(task, true, task->key_begin, task->key_end - task->key_begin, key);
+    attest_row_visible(task, 0, &first, &unused);                      /* what rows see moves with the row */
+    attest_row_visible(task, task->q_count - 1, &unused, &end);
+    attest_key_pointers(task, true, task->key_begin, task->key_end - task->key_begin, key);
     for (int64_t j = task->key_begin; j < task->key_end; j += 2 * AMX_SIDE) {
         for (int pair = 0; pair < AMX_SIDE; pair++) {
             const void *row[2];
@@ -61,7 +61,7 @@ static void prepare_v(const struct cpu_task *task, void *scratch)
                 int64_t at = j + 2 * pair + half;
                 row[half] = at >= first && at < end && at < task->key_end ? key[at - task->key_begin] : NULL;
             }
-            interleave_rows(words + pair * dim, row[0], row[1], task->p->dim_v);
+            interleave_rows(words + pair * dim, row[0], row[1], task->problem->dim_v);
         }
         for (int64_t d = 0; d < dim; d += LANES) {
             float *out = v_tile(block_v, d, (j - task->key_begin) / PAIR);

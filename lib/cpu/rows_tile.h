@@ -25,12 +25,10 @@
  * Scratch, one per thread (floats; R = tile rows in micro-tiles of MICRO_ROWS, U = words of a row, Dv padded):
  *     q [R / MICRO_ROWS][U][MICRO_ROWS]     o [R / MICRO_ROWS][Dv][MICRO_ROWS]    m, l [R]
  *     k [BLOCK_KEYS][U]                     v [Dv / TILE_KEYS][BLOCK_KEYS / PAIR][TILE_KEYS]
- *     s [BLOCK_KEYS][MICRO_ROWS]            rows: what rows.h says of each row
+ *     s [BLOCK_KEYS][MICRO_ROWS]            rows: what attest_row_get says of each row
  */
 #ifndef ATTEST_ROWS_TILE_H
 #define ATTEST_ROWS_TILE_H
-
-#include "rows.h"
 
 #include <math.h>
 #include <string.h>
@@ -47,7 +45,7 @@ static inline int64_t round_up(int64_t n, int64_t step)
 }
 
 struct tile {
-    const struct cpu_task *task;
+    const attest_task *task;
     int64_t rows, units, ldk, dim_o; /* units: words of a row that are multiplied; ldk: words from key to key */
     bool natural, modify;            /* scores in natural units; scores change between the products */
     float unit_scale;                /* what a plain dot product is multiplied by to become a score */
@@ -55,7 +53,7 @@ struct tile {
     float *q, *o, *m, *l, *k, *v, *s, *temp;
     const float *k_rows; /* the keys of the block, k_step words apart: packed in k, or where they lie */
     int64_t k_step;
-    struct row *row;
+    attest_row *row;
     int32_t *lo, *hi, *place; /* [rows up to whole micro-tiles] */
     float *slope;
     const void *key[BLOCK_KEYS];
@@ -80,7 +78,7 @@ static size_t tile_carve(struct tile *tile, const attest_problem *p, int64_t til
         {(void **)&tile->v, BLOCK_KEYS * tile->dim_o * 4},
         {(void **)&tile->s, (BLOCK_KEYS + TILE_KEYS) * MICRO_ROWS * 4},
         {(void **)&tile->temp, LANES * (tile->ldk > tile->dim_o ? tile->ldk : tile->dim_o) * 4},
-        {(void **)&tile->row, rows * (int64_t)sizeof(struct row)},
+        {(void **)&tile->row, rows * (int64_t)sizeof(attest_row)},
         {(void **)&tile->lo, rows * 4},
         {(void **)&tile->hi, rows * 4},
         {(void **)&tile->place, rows * 4},
@@ -126,7 +124,7 @@ static void transpose_words(float *out, const float *in, int64_t width)
 /* Q^T for all rows, with the scale folded in where the words are floats. Lanes that are no row get zeros and see no key. */
 static void pack_q(struct tile *tile)
 {
-    const attest_problem *p = tile->task->p;
+    const attest_problem *p = tile->task->problem;
     float fold = PAIR == 1 ? tile->unit_scale : 1;
     for (int64_t r = 0; r < round_up(tile->rows, LANES); r += LANES) {
         for (int i = 0; i < LANES; i++) {
@@ -151,17 +149,17 @@ struct span {
  * last, ragged step of qk_block reads is beyond the sequence. */
 static bool k_in_place(const struct tile *tile, struct span span)
 {
-    const attest_problem *p = tile->task->p;
+    const attest_problem *p = tile->task->problem;
     int64_t step = p->stride_k[2];
     return p->dtype == (PAIR == 1 ? ATTEST_F32 : ATTEST_BF16) && p->dim % (PAIR * K_UNITS) == 0 && !has(p, ATTEST_PAGED) &&
            step % PAIR == 0 && step >= p->dim && step <= 2 * p->dim + 64 && span.from >= span.first &&
-           span.to + TILE_KEYS <= tile->task->seq.kv_len && (uintptr_t)tile->key[0] % 4 == 0;
+           span.to + TILE_KEYS <= tile->task->kv_count && (uintptr_t)tile->key[0] % 4 == 0;
 }
 
 static void pack_k(struct tile *tile, struct span span)
 {
-    const attest_problem *p = tile->task->p;
-    key_pointers(tile->task, false, span.first, span.end - span.first, tile->key);
+    const attest_problem *p = tile->task->problem;
+    attest_key_pointers(tile->task, false, span.first, span.end - span.first, tile->key);
     if (k_in_place(tile, span)) {
         tile->k_rows = tile->key[0];
         tile->k_step = p->stride_k[2] / PAIR;
@@ -187,8 +185,8 @@ static void matrix_unit_end(void) {}
 /* V in panels of TILE_KEYS columns, so that the product with P reads it front to back. */
 static void pack_v(struct tile *tile, struct span span)
 {
-    const attest_problem *p = tile->task->p;
-    key_pointers(tile->task, true, span.first, span.end - span.first, tile->key);
+    const attest_problem *p = tile->task->problem;
+    attest_key_pointers(tile->task, true, span.first, span.end - span.first, tile->key);
     for (int64_t j = span.from; j < span.to; j += PAIR) {
         float *row = tile->temp;
 #if PAIR == 2
@@ -255,7 +253,7 @@ INLINE void qk_block(const struct tile *tile, const float *q, const float *k, in
 /* o [dim_o][MICRO_ROWS] = o * decay + V^T P^T over rows first .. end of P^T, the first of which belongs to row v_from of V. */
 INLINE void pv_block(const struct tile *tile, float *o, int64_t v_from, int64_t first, int64_t end, const vf *decay, const int vecs)
 {
-    for (int64_t d = 0; d < tile->task->p->dim_v; d += TILE_KEYS) {
+    for (int64_t d = 0; d < tile->task->problem->dim_v; d += TILE_KEYS) {
         const float *panel = tile->v + d * (BLOCK_KEYS / PAIR) + v_from * TILE_KEYS;
         float *out = o + d * MICRO_ROWS;
         vf acc[TILE_KEYS][TILE_VECS];
@@ -291,13 +289,13 @@ INLINE void pv_block(const struct tile *tile, float *o, int64_t v_from, int64_t 
 /* LANES keys of the bias for LANES rows, transposed to the layout of S^T: out[key] is a vector of rows. */
 static void bias_block(const struct tile *tile, int64_t row, int64_t key, int64_t keys, vf out[LANES])
 {
-    const attest_problem *p = tile->task->p;
+    const attest_problem *p = tile->task->problem;
     int64_t stride = p->stride_bias[3];
     for (int i = 0; i < LANES; i++) {
         out[i] = vf_set1(-INFINITY); /* a lane that is no row sees nothing */
         if (row + i >= tile->rows)
             continue;
-        const void *at = element(tile->row[row + i].bias, key * stride, p->dtype_bias);
+        const void *at = attest_element(tile->row[row + i].bias, key * stride, p->dtype_bias);
         if (stride == 1 && keys == LANES) {
             out[i] = vf_from(at, 0, p->dtype_bias);
         } else if (stride == 1) {
@@ -339,7 +337,7 @@ INLINE void mask(const struct tile *tile, int64_t row, int64_t key, int64_t firs
 static vf modify(const struct tile *tile, int64_t row, float *s, int64_t key, int64_t keys, bool *live)
 {
     vf top = vf_set1(-INFINITY);
-    const attest_problem *p = tile->task->p;
+    const attest_problem *p = tile->task->problem;
     const vf unit = vf_set1(tile->natural ? 1.0f : (float)LOG2E), cap = vf_mul(vf_set1(p->softcap), unit);
     const vf invisible = vf_set1(-INFINITY), scale = vf_set1(tile->unit_scale);
     const vf slope = vf_mul(vf_load(tile->slope + row), unit);
@@ -486,12 +484,12 @@ static int64_t within(int64_t n, int64_t most)
 
 static void rows_begin(struct tile *tile)
 {
-    const struct cpu_task *task = tile->task;
+    const attest_task *task = tile->task;
     for (int64_t r = 0; r < round_up(tile->rows, MICRO_ROWS); r++) {
         /* Lanes behind the last row do what it does, so that they never ask for a mask of their own. */
         if (r < tile->rows)
-            tile->row[r] = row_get(task, task->row_begin + r);
-        const struct row *row = &tile->row[r < tile->rows ? r : tile->rows - 1];
+            tile->row[r] = attest_row_get(task, task->row_begin + r);
+        const attest_row *row = &tile->row[r < tile->rows ? r : tile->rows - 1];
         tile->lo[r] = row->lo;
         tile->hi[r] = row->hi;
         tile->place[r] = row->place;
@@ -505,15 +503,15 @@ static void rows_begin(struct tile *tile)
 
 static void rows_end(struct tile *tile)
 {
-    const struct cpu_task *task = tile->task;
-    const attest_problem *p = task->p;
+    const attest_task *task = tile->task;
+    const attest_problem *p = task->problem;
     for (int64_t r = 0; r < tile->rows; r += LANES) {
         const float *o = tile->o + r / MICRO_ROWS * MICRO_ROWS * tile->dim_o + r % MICRO_ROWS;
-        struct ending ending[LANES];
+        attest_ending ending[LANES];
         float factors[LANES];
         for (int64_t i = 0; i < LANES; i++) {
             int64_t row = r + i < tile->rows ? r + i : tile->rows - 1;
-            ending[i] = row_ending(p, (double)tile->m[row] * tile->m_unit, tile->l[row], tile->row[row].sink);
+            ending[i] = attest_row_ending(p, (double)tile->m[row] * tile->m_unit, tile->l[row], tile->row[row].sink);
             factors[i] = task->partial ? 1.0f : ending[i].factor;
         }
         vf factor = vf_load(factors);
@@ -531,7 +529,7 @@ static void rows_end(struct tile *tile)
         for (int64_t i = 0; i < LANES && r + i < tile->rows; i++) {
             const float *row = tile->temp + i * tile->dim_o;
             if (task->partial) {
-                float *out = task->partial + (r + i) * (p->dim_v + PARTIAL_EXTRA);
+                float *out = task->partial + (r + i) * (p->dim_v + ATTEST_PARTIAL_EXTRA);
                 memcpy(out, row, (size_t)p->dim_v * 4);
                 out[p->dim_v] = (float)((double)tile->m[r + i] * tile->m_unit);
                 out[p->dim_v + 1] = tile->l[r + i];
@@ -544,9 +542,9 @@ static void rows_end(struct tile *tile)
     }
 }
 
-static void rows_tile(const struct cpu_task *task, void *scratch)
+static void rows_tile(const attest_task *task, void *scratch)
 {
-    const attest_problem *p = task->p;
+    const attest_problem *p = task->problem;
     struct tile tile = {.task = task, .rows = task->row_end - task->row_begin, .natural = scores_are_natural(p)};
     tile_carve(&tile, p, tile.rows, scratch);
     tile.unit_scale = score_scale(p);

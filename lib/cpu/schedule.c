@@ -13,8 +13,6 @@
  * [sequence, KV head][piece][row][dim_v + 2].
  */
 #include "cpu.h"
-#include "rows.h"
-
 #include <math.h>
 #include <omp.h>
 #include <pthread.h>
@@ -49,10 +47,11 @@ static struct layout layout_get(const struct attest_plan *plan)
         if (most_rows < x.partial_rows)
             most_rows = x.partial_rows;
     }
-    x.scratch = (plan->kernel->code->scratch_size(p, most_rows) + 4095) / 4096 * 4096;
-    size_t partials = (size_t)(p->batch * p->heads_kv * x.pieces * x.partial_rows * (p->dim_v + PARTIAL_EXTRA)) * sizeof(float);
-    if (plan->kernel->code->prepare && rows > DECODE_ROWS)
-        x.shared = (plan->kernel->code->shared_size(p) + 63) / 64 * 64;
+    x.scratch = (plan->kernel.code->scratch_size(p, most_rows) + 4095) / 4096 * 4096;
+    size_t partials =
+        (size_t)(p->batch * p->heads_kv * x.pieces * x.partial_rows * (p->dim_v + ATTEST_PARTIAL_EXTRA)) * sizeof(float);
+    if (plan->kernel.code->prepare && rows > DECODE_ROWS)
+        x.shared = (plan->kernel.code->shared_size(p) + 63) / 64 * 64;
     x.total = (size_t)plan->threads * x.scratch + (size_t)(p->batch * p->heads_kv) * x.shared + partials;
     return x;
 }
@@ -63,7 +62,7 @@ void cpu_plan(struct attest_plan *plan)
 {
     enum { CACHE_BYTES = 384 * 1024, TASKS_PER_THREAD = 4 };
     const attest_problem *p = &plan->problem;
-    const struct cpu_code *code = plan->kernel->code;
+    const attest_cpu_kernel *code = plan->kernel.code;
     int64_t rows = p->seq_q * (p->heads_q / p->heads_kv), heads = p->batch * p->heads_kv;
     int64_t most = CACHE_BYTES / ((p->dim + p->dim_v) * (int64_t)sizeof(float)), tiles = 1;
     if (most > code->rows_wanted)
@@ -91,36 +90,45 @@ struct job {
 static float *partial_at(const struct job *job, int64_t head, int64_t piece)
 {
     const struct layout *x = &job->layout;
-    return job->partials + (head * x->pieces + piece) * x->partial_rows * (job->plan->problem.dim_v + PARTIAL_EXTRA);
+    return job->partials + (head * x->pieces + piece) * x->partial_rows * (job->plan->problem.dim_v + ATTEST_PARTIAL_EXTRA);
 }
 
-static struct cpu_task task_of(const struct job *job, int64_t head)
+static attest_task task_of(const struct job *job, int64_t head)
 {
     const attest_problem *p = &job->plan->problem;
-    struct cpu_task task = {.p = p, .t = job->t, .b = head / p->heads_kv, .hkv = head % p->heads_kv};
-    task.seq = sequence_get(p, job->t, task.b);
-    task.row_end = task.seq.q_len * job->layout.group;
-    task.key_end = task.seq.kv_len;
+    struct sequence seq = sequence_get(p, job->t, head / p->heads_kv);
+    attest_task task = {
+        .problem = p,
+        .tensors = job->t,
+        .batch = head / p->heads_kv,
+        .head_kv = head % p->heads_kv,
+        .q_first = seq.q_row,
+        .q_count = seq.q_len,
+        .kv_first = seq.kv_row,
+        .kv_count = seq.kv_len,
+        .row_end = seq.q_len * job->layout.group,
+        .key_end = seq.kv_len,
+    };
     task.shared = job->shared + (size_t)head * job->layout.shared;
     return task;
 }
 
 static void prepare_task(const struct job *job, int64_t head, int64_t block, void *scratch)
 {
-    struct cpu_task task = task_of(job, head);
-    task.key_begin = block * PREPARE_KEYS;
+    attest_task task = task_of(job, head);
+    task.key_begin = block * ATTEST_PREPARE_KEYS;
     if (task.key_begin >= task.key_end || task.row_end <= DECODE_ROWS)
         return;
-    if (task.key_end > task.key_begin + PREPARE_KEYS)
-        task.key_end = task.key_begin + PREPARE_KEYS;
-    job->plan->kernel->code->prepare(&task, scratch);
+    if (task.key_end > task.key_begin + ATTEST_PREPARE_KEYS)
+        task.key_end = task.key_begin + ATTEST_PREPARE_KEYS;
+    job->plan->kernel.code->prepare(&task, scratch);
 }
 
 static void run_task(const struct job *job, int64_t index, void *scratch)
 {
     const struct layout *x = &job->layout;
     int64_t head = index / x->slots, slot = index % x->slots;
-    struct cpu_task task = task_of(job, head);
+    attest_task task = task_of(job, head);
     int64_t rows = task.row_end, keys = task.key_end;
     if (is_split(rows, keys)) {
         task.key_begin = slot * SPLIT_KEYS;
@@ -135,15 +143,15 @@ static void run_task(const struct job *job, int64_t index, void *scratch)
             task.row_end = task.row_begin + x->tile_rows;
     }
     if (task.row_begin < task.row_end)
-        job->plan->kernel->code->tile(&task, scratch);
+        job->plan->kernel.code->tile(&task, scratch);
 }
 
 /* Joins the pieces of row `row` of a KV head: each weighs exp(its maximum - the largest maximum). */
 static void join_row(const struct job *job, int64_t head, int64_t index)
 {
     const attest_problem *p = &job->plan->problem;
-    struct cpu_task task = task_of(job, head);
-    int64_t width = p->dim_v + PARTIAL_EXTRA;
+    attest_task task = task_of(job, head);
+    int64_t width = p->dim_v + ATTEST_PARTIAL_EXTRA;
     if (index >= task.row_end || !is_split(task.row_end, task.key_end))
         return;
     int64_t pieces = ceil_div(task.key_end, SPLIT_KEYS);
@@ -162,10 +170,10 @@ static void join_row(const struct job *job, int64_t head, int64_t index)
         for (int64_t d = 0; d < p->dim_v; d++)
             o[d] += weight * part[d];
     }
-    struct row row = row_get(&task, index);
-    struct ending ending = row_ending(p, top, sum, row.sink);
+    attest_row row = attest_row_get(&task, index);
+    attest_ending ending = attest_row_ending(p, top, sum, row.sink);
     for (int64_t d = 0; d < p->dim_v; d++)
-        element_put(row.o, p->dtype_o, d, sum == 0 ? 0 : o[d] * ending.factor);
+        attest_store(row.o, p->dtype_o, d, sum == 0 ? 0 : o[d] * ending.factor);
     if (row.lse)
         *row.lse = ending.lse;
 }
@@ -176,7 +184,7 @@ static void *run_job(void *argument)
     const struct layout *x = &job->layout;
     int64_t heads = job->plan->problem.batch * job->plan->problem.heads_kv, tasks = heads * x->slots,
             joins = heads * x->partial_rows;
-    int64_t blocks = x->shared ? ceil_div(job->plan->problem.seq_kv, PREPARE_KEYS) : 0;
+    int64_t blocks = x->shared ? ceil_div(job->plan->problem.seq_kv, ATTEST_PREPARE_KEYS) : 0;
 #pragma omp parallel num_threads(job->plan->threads) if (job->plan->threads > 1)
     {
         void *scratch = job->workspace + (size_t)omp_get_thread_num() * x->scratch;

@@ -84,7 +84,7 @@ static inline vf vf_sign_of(vf magnitude, vf sign) { return (vf)((vi)magnitude |
 
 static inline vf vf_from_f16(const uint16_t *p)
 {
-    return (vf){attest_f16_to_float(p[0]), attest_f16_to_float(p[1]), attest_f16_to_float(p[2]), attest_f16_to_float(p[3])};
+    return (vf){attest_from_f16(p[0]), attest_from_f16(p[1]), attest_from_f16(p[2]), attest_from_f16(p[3])};
 }
 static inline vf vf_from_bf16(const uint16_t *p)
 {
@@ -94,12 +94,12 @@ static inline vf vf_from_bf16(const uint16_t *p)
 static inline void vf_to_f16(uint16_t *p, vf x)
 {
     for (int i = 0; i < LANES; i++)
-        p[i] = attest_f16_from_float(x[i]);
+        p[i] = attest_to_f16(x[i]);
 }
 static inline void vf_to_bf16(uint16_t *p, vf x)
 {
     for (int i = 0; i < LANES; i++)
-        p[i] = attest_bf16_from_float(x[i]);
+        p[i] = attest_to_bf16(x[i]);
 }
 
 static inline float vf_sum(vf x) { return (x[0] + x[2]) + (x[1] + x[3]); }
