@@ -6,9 +6,10 @@
  *
  * With few rows the work is to read K and V once at the speed of memory, so K and V are never copied: each key is loaded, widened
  * to float32 in registers and multiplied with all rows. Blocks are long, so that memory delivers one long stream of keys and then
- * one of values; the softmax between them is a short pause. for each block of DECODE_KEYS keys: s[row][key] = sum over lanes of
- * q[row] * k[key] s = mask(modify(s));  m' = max(m, max s);  p = 2^(s - m');  l = l * 2^(m - m') + sum p o[row] = o[row] * 2^(m -
- * m') + sum_keys p[row][key] * v[key]
+ * one of values; the softmax between them is a short pause. For each block of DECODE_KEYS keys:
+ *     s[row][key] = sum over lanes of q[row] * k[key]
+ *     s = mask(modify(s));  m' = max(m, max s);  p = 2^(s - m');  l = l * 2^(m - m') + sum p
+ *     o[row] = o[row] * 2^(m - m') + sum_keys p[row][key] * v[key]
  */
 #ifndef ATTEST_DECODE_TILE_H
 #define ATTEST_DECODE_TILE_H
@@ -19,7 +20,7 @@
 #define DECODE_INLINE static inline __attribute__((always_inline))
 
 /* Keys of a block; vectors of columns and keys whose values are summed up at a time; how many keys ahead memory is asked for. */
-enum { DECODE_KEYS = SPLIT_KEYS, DECODE_SLICE = 8, VALUE_KEYS = 16, AHEAD = 24 };
+enum { DECODE_KEYS = SPLIT_KEYS, DECODE_SLICE = 8, VALUE_KEYS = 16, AHEAD = 32 };
 _Static_assert(DECODE_KEYS % LANES == 0, "scores of a block are whole vectors");
 _Static_assert(SPLIT_KEYS % DECODE_KEYS == 0, "pieces of a split are whole blocks");
 
@@ -60,9 +61,15 @@ static size_t decode_scratch_size(const attest_problem *p)
            (size_t)(decode_width(p->dim) + decode_width(p->dim_v)) * DECODE_ROWS * sizeof(float);
 }
 
+/* Asks for `bytes` of a key, to come as far as the second-level cache: the first is needed for what is being computed. */
+DECODE_INLINE void fetch(const char *key, int64_t bytes)
+{
+    for (int64_t n = 0; n < bytes; n += 64)
+        __builtin_prefetch(key + n, 0, 2);
+}
+
 /* s[row][key] for `rows` rows (1, 2 or 4) of q, which lie ldq apart. Keys are taken strictly one by one: where they follow each
- * other in memory the hardware sees the stream and runs ahead of it. A touch of each key AHEAD of time keeps it going across pages.
- */
+ * other in memory the hardware sees the stream and runs ahead of it. Asking for each key AHEAD of time keeps it going. */
 DECODE_INLINE void decode_dots(float s[][DECODE_KEYS], const float *q, int64_t ldq, struct stream k, int64_t keys, int64_t dim,
                                const int rows, const uint32_t dtype)
 {
@@ -71,7 +78,7 @@ DECODE_INLINE void decode_dots(float s[][DECODE_KEYS], const float *q, int64_t l
         vf acc[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
         float sum[4];
         int64_t d = 0;
-        __builtin_prefetch(row + AHEAD * k.step, 0, 2);
+        fetch(row + AHEAD * k.step, dim * (int64_t)dtype_size(dtype));
         for (; d + DECODE_SLICE * LANES <= dim; d += DECODE_SLICE * LANES)
 #pragma GCC unroll 8
             for (int n = 0; n < DECODE_SLICE; n++) {
@@ -102,7 +109,7 @@ DECODE_INLINE void decode_dots(float s[][DECODE_KEYS], const float *q, int64_t l
 /* Adds to o [rows][ldo], of which it takes `vecs` vectors of columns, the same columns of v weighted by s[row][key]. With `some`
  * below LANES there is one vector, and only so many of its columns exist. */
 DECODE_INLINE void accumulate_slice(float *o, int64_t ldo, float s[][DECODE_KEYS], struct stream v, int64_t keys, int64_t d,
-                                    int64_t some, const int rows, const int vecs, const uint32_t dtype)
+                                    int64_t some, const int rows, const int vecs, const bool ahead, const uint32_t dtype)
 {
     vf acc[DECODE_GROUP][DECODE_SLICE];
 #pragma GCC unroll 2
@@ -113,7 +120,8 @@ DECODE_INLINE void accumulate_slice(float *o, int64_t ldo, float s[][DECODE_KEYS
     for (int64_t key = 0; key < keys; key++) {
         vf lane[DECODE_SLICE];
         const char *row = v.first + key * v.step;
-        __builtin_prefetch(row + AHEAD * v.step, 0, 2);
+        if (ahead)
+            fetch(row + AHEAD * v.step + d * (int64_t)dtype_size(dtype), vecs * LANES * (int64_t)dtype_size(dtype));
 #pragma GCC unroll 8
         for (int n = 0; n < vecs; n++)
             lane[n] = some < LANES ? vf_from_some(row, d, dtype, some) : vf_from(row, d + n * LANES, dtype);
@@ -134,15 +142,15 @@ DECODE_INLINE void accumulate_slice(float *o, int64_t ldo, float s[][DECODE_KEYS
 
 /* All columns for `rows` rows. */
 DECODE_INLINE void decode_accumulate(float *o, int64_t ldo, float s[][DECODE_KEYS], struct stream v, int64_t keys, int64_t dim,
-                                     const int rows, const uint32_t dtype)
+                                     const int rows, const bool ahead, const uint32_t dtype)
 {
     int64_t d = 0;
     for (; d + DECODE_SLICE * LANES <= dim; d += DECODE_SLICE * LANES)
-        accumulate_slice(o, ldo, s, v, keys, d, LANES, rows, DECODE_SLICE, dtype);
+        accumulate_slice(o, ldo, s, v, keys, d, LANES, rows, DECODE_SLICE, ahead, dtype);
     for (; d + LANES <= dim; d += LANES)
-        accumulate_slice(o, ldo, s, v, keys, d, LANES, rows, 1, dtype);
+        accumulate_slice(o, ldo, s, v, keys, d, LANES, rows, 1, ahead, dtype);
     if (d < dim)
-        accumulate_slice(o, ldo, s, v, keys, d, dim - d, rows, 1, dtype);
+        accumulate_slice(o, ldo, s, v, keys, d, dim - d, rows, 1, ahead, dtype);
 }
 
 /* Softcap, ALiBi, bias and mask for one row; `key` is the number of the first key and `padded` a multiple of LANES. */
@@ -220,10 +228,15 @@ DECODE_INLINE void values_of(struct decode *x, int64_t at, int64_t first, int64_
         struct stream few = {v.first + n * v.step, v.step};
         count = end - first - n < VALUE_KEYS ? end - first - n : VALUE_KEYS;
         int64_t r = 0;
+        if (x->rows >= DECODE_GROUP) { /* the first rows ask for what all rows will read */
+            decode_accumulate(x->o, x->dim_o, (void *)&x->s[0][at + n], few, count, p->dim_v, DECODE_GROUP, true, dtype);
+            r = DECODE_GROUP;
+        }
         for (; r + DECODE_GROUP <= x->rows; r += DECODE_GROUP)
-            decode_accumulate(x->o + r * x->dim_o, x->dim_o, (void *)&x->s[r][at + n], few, count, p->dim_v, DECODE_GROUP, dtype);
+            decode_accumulate(x->o + r * x->dim_o, x->dim_o, (void *)&x->s[r][at + n], few, count, p->dim_v, DECODE_GROUP, false,
+                              dtype);
         for (; r < x->rows; r++)
-            decode_accumulate(x->o + r * x->dim_o, x->dim_o, (void *)&x->s[r][at + n], few, count, p->dim_v, 1, dtype);
+            decode_accumulate(x->o + r * x->dim_o, x->dim_o, (void *)&x->s[r][at + n], few, count, p->dim_v, 1, r == 0, dtype);
     }
 }
 

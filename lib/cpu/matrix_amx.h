@@ -83,11 +83,19 @@ static void pack_v(struct tile *tile, struct span span)
     tile->v = v_tile(v_block(tile->task, span.from), 0, span.from % BLOCK_KEYS / PAIR);
 }
 
+/* The maximum over keys first .. end, of which there are at least two. Two chains, because each waits for its last comparison. */
 INLINE void top_of(const struct tile *tile, int64_t first, int64_t end, vf *top, const int vecs)
 {
-    for (int64_t j = first; j < end; j++)
-        for (int v = 0; v < vecs; v++)
-            top[v] = vf_max(top[v], vf_load(tile->s + j * MICRO_ROWS + v * LANES));
+    for (int v = 0; v < vecs; v++) {
+        const float *s = tile->s + v * LANES;
+        vf even = top[v], odd = vf_load(s + (first + 1) * MICRO_ROWS);
+#pragma GCC unroll 4
+        for (int64_t j = first; j < end; j += 2) {
+            even = vf_max(even, vf_load(s + j * MICRO_ROWS));
+            odd = vf_max(odd, vf_load(s + (j + 1) * MICRO_ROWS));
+        }
+        top[v] = vf_max(even, odd);
+    }
 }
 
 INLINE void qk_block(const struct tile *tile, const float *q, const float *k, int64_t first, int64_t end, vf *top, const int vecs)
@@ -124,32 +132,31 @@ INLINE void qk_block(const struct tile *tile, const float *q, const float *k, in
         top_of(tile, end - 2 * AMX_SIDE, end, top, vecs);
 }
 
-/* O^T * decay, which is 1 in every lane once the maximum has settled. */
-static void decay_o(float *o, int64_t columns, const vf *decay, const int vecs)
+/* Some columns of O^T = O^T * decay + what the matrix unit has left in `sum`. */
+INLINE void add_to_o(float *o, const float *sum, const vf *decay, const int vecs, int64_t columns)
 {
-    for (int v = 0; v < vecs; v++) {
-        if (vm_all(vm_equal(decay[v], vf_set1(1.0f))))
-            continue;
-        for (int64_t d = 0; d < columns; d++)
-            vf_store(o + d * MICRO_ROWS + v * LANES, vf_mul(vf_load(o + d * MICRO_ROWS + v * LANES), decay[v]));
-    }
+    for (int64_t d = 0; d < columns; d++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vecs; v++) {
+            int64_t at = d * MICRO_ROWS + v * LANES;
+            vf_store(o + at, vf_fma(vf_load(o + at), decay[v], vf_load(sum + at)));
+        }
 }
 
+/* The sums of a block are made in tiles that begin at 0 and join O on the vector unit, a step behind the matrix unit: O would have
+ * to be multiplied by the decay there anyway. */
 INLINE void pv_block(const struct tile *tile, float *o, int64_t v_from, int64_t first, int64_t end, const vf *decay, const int vecs)
 {
     const size_t row = MICRO_ROWS * 4, column = AMX_SIDE * 4;
-    decay_o(o, tile->dim_o, decay, vecs);
+    float sums[2][2 * AMX_SIDE * MICRO_ROWS] __attribute__((aligned(64)));
+    int64_t columns = 0;
     for (int64_t d = 0; d < tile->dim_o; d += 2 * AMX_SIDE) {
-        float *upper = o + d * MICRO_ROWS, *lower = upper + AMX_SIDE * MICRO_ROWS;
+        float *upper = sums[d / (2 * AMX_SIDE) % 2], *lower = upper + AMX_SIDE * MICRO_ROWS;
         bool two = d + AMX_SIDE < tile->dim_o;
-        _tile_loadd(0, upper, row);
-        if (two)
-            _tile_loadd(2, lower, row);
-        if (vecs == 2) {
-            _tile_loadd(1, upper + AMX_SIDE, row);
-            if (two)
-                _tile_loadd(3, lower + AMX_SIDE, row);
-        }
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
         for (int64_t w = first; w < end; w += AMX_SIDE) {
             _tile_loadd(4, v_tile(tile->v, d, v_from + w), column);
             _tile_loadd(6, tile->s + w * MICRO_ROWS, row);
@@ -173,7 +180,12 @@ INLINE void pv_block(const struct tile *tile, float *o, int64_t v_from, int64_t 
             if (two)
                 _tile_stored(3, lower + AMX_SIDE, row);
         }
+        if (d > 0)
+            add_to_o(o + (d - 2 * AMX_SIDE) * MICRO_ROWS, sums[1 - d / (2 * AMX_SIDE) % 2], decay, vecs, 2 * AMX_SIDE);
+        columns = two ? 2 * AMX_SIDE : AMX_SIDE;
     }
+    int64_t last = (tile->dim_o - 1) / (2 * AMX_SIDE);
+    add_to_o(o + last * 2 * AMX_SIDE * MICRO_ROWS, sums[last % 2], decay, vecs, columns);
 }
 
 #endif

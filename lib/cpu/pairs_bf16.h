@@ -31,6 +31,28 @@ static inline void interleave_rows(float *out, const uint16_t *a, const uint16_t
     }
 }
 
+/* 2^x for x <= 0: exactly 1 at 0, exactly 0 below -126 and at -inf, NaN at NaN. Adding `magic` leaves x rounded to an integer, and
+ * already biased, in the low bits of the sum; shifted up they are the exponent of the result. The polynomials are minimax: of
+ * degree 5, to 9e-8, for sums that are seen in float32; of degree 3, to 1e-4, where all that is seen are weights rounded to 8 bits.
+ */
+static inline __attribute__((always_inline)) vf pair_exp2(vf x, const bool rough)
+{
+    const vf magic = vf_set1(0x1.8p23f + 127);
+    vf n = vf_add(x, magic), f = vf_sub(x, vf_sub(n, magic)), p;
+    if (rough) {
+        p = vf_fma(vf_set1(0x1.c2a216p-5f), f, vf_set1(0x1.f00c4cp-3f));
+        p = vf_fma(p, f, vf_set1(0x1.62f5fap-1f));
+    } else {
+        p = vf_fma(vf_set1(0x1.5bba14p-10f), f, vf_set1(0x1.3cea88p-7f));
+        p = vf_fma(p, f, vf_set1(0x1.c6b752p-5f));
+        p = vf_fma(p, f, vf_set1(0x1.ebf9bcp-3f));
+        p = vf_fma(p, f, vf_set1(0x1.62e42ap-1f));
+    }
+    p = vf_fma(p, f, vf_set1(1.0f));
+    vf power = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(n), 23));
+    return _mm512_maskz_mul_ps(_mm512_cmp_ps_mask(x, vf_set1(-126.0f), _CMP_NLT_UQ), p, power);
+}
+
 /* One vector of words from the float32 weights of two keys. */
 static inline vf pair_weights(vf even, vf odd)
 {

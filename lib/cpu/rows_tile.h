@@ -2,13 +2,17 @@
  * rows_tile.h - flash attention with the query rows in vector lanes: the prefill path of every CPU kernel.
  *
  * Contract: any problem (with PAIR 2: without a bias, whose -inf may hide one key of a pair); any row count. Included once by each
- * kernel file, behind its vocabulary (vec_*.h, vec_math.h) and these: TILE_VECS, TILE_KEYS        vectors of rows and keys whose
- * accumulators fit the registers together PAIR        1: an operand is a float32. 2: it is a pair of bf16 that vf_step multiplies
- * and adds in one instruction. BLOCK_KEYS  keys of a block KEY_ALIGN   blocks of keys start and end at multiples of this; what is
- * not a key is zero and masked vf_step(a, b, c)            c + a * b, over the pair if PAIR is 2 copy_row, interleave_rows,
- * pair_weights, if PAIR is 2: make pairs of two rows of V, and of the weights of two keys K_UNITS     words that qk_block takes
- * from a key at a time ROWS_WANTED rows of a tile, if there are enough of them TILE_MATRIX_UNIT, if defined: the header with the
- * kernel's own qk_block, pv_block and way of packing V
+ * kernel file, behind its vocabulary (vec_*.h, vec_math.h) and these:
+ *     TILE_VECS, TILE_KEYS    vectors of rows and keys whose accumulators fit the registers together
+ *     PAIR                    1: an operand is a float32. 2: it is a pair of bf16 that vf_step multiplies and adds in one instruction
+ *     BLOCK_KEYS              keys of a block
+ *     KEY_ALIGN               blocks of keys start and end at multiples of this; what is not a key is zero and masked
+ *     K_UNITS                 words that qk_block takes from a key at a time
+ *     ROWS_WANTED             rows of a tile, if there are enough of them
+ *     vf_step(a, b, c)        c + a * b, over the pair if PAIR is 2
+ *     copy_row, interleave_rows, pair_exp2, pair_weights
+ *                             if PAIR is 2: make pairs of two rows of V, and of the weights of two keys
+ *     TILE_MATRIX_UNIT        if defined: the header with the kernel's own qk_block, pv_block and way of packing V
  *
  * Algorithm, for a tile of rows and each block of BLOCK_KEYS keys:
  *     S^T = K Q^T         [keys][rows]     K as it lies in memory, Q transposed once per tile
@@ -48,6 +52,7 @@ struct tile {
     const attest_task *task;
     int64_t rows, units, ldk, dim_o; /* units: words of a row that are multiplied; ldk: words from key to key */
     bool natural, modify;            /* scores in natural units; scores change between the products */
+    bool quick;                      /* PAIR 1: unit is 1. PAIR 2: weights may be rough, because O is all that is seen of them */
     float unit_scale;                /* what a plain dot product is multiplied by to become a score */
     double m_unit;                   /* what m is multiplied by to be in natural units */
     float *q, *o, *m, *l, *k, *v, *s, *temp;
@@ -373,26 +378,28 @@ static vf modify(const struct tile *tile, int64_t row, float *s, int64_t key, in
 
 /* P^T from S^T in place for one vector of rows; updates m and l, returns the factor for what O has so far. Scores, and m, are in
  * units of `unit` in log2: a score less the maximum, times that, is what 2 is raised to, so that the maximum weighs exactly 1. With
- * pairs, s leaves as words, two keys in the space of one. */
-INLINE vf softmax(float *s, int64_t keys, float *m, float *l, vf top, vf unit, const bool log2)
+ * pairs, s leaves as words, two keys in the space of one. `quick` is struct tile's. */
+INLINE vf softmax(float *s, int64_t keys, float *m, float *l, vf top, vf unit, const bool quick)
 {
     vf before = vf_load(m), now = vf_max(before, top);
     vf shift = vf_select(vm_equal(now, vf_set1(-INFINITY)), vf_zero(), now); /* a row that has seen nothing yet */
     vf decay = vf_exp2(vf_mul(vf_sub(before, shift), unit)), sum = vf_zero();
 #if PAIR == 2
+    vf sum_odd = vf_zero(); /* two sums, because each waits for its last addition */
 #pragma GCC unroll 2
     for (int64_t j = 0; j < keys; j += 2) {
-        vf even = vf_sub(vf_load(s + j * MICRO_ROWS), shift), odd = vf_sub(vf_load(s + (j + 1) * MICRO_ROWS), shift);
-        even = vf_exp2(log2 ? even : vf_mul(even, unit));
-        odd = vf_exp2(log2 ? odd : vf_mul(odd, unit));
+        vf even = pair_exp2(vf_mul(vf_sub(vf_load(s + j * MICRO_ROWS), shift), unit), quick);
+        vf odd = pair_exp2(vf_mul(vf_sub(vf_load(s + (j + 1) * MICRO_ROWS), shift), unit), quick);
         vf_store(s + j / 2 * MICRO_ROWS, pair_weights(even, odd));
-        sum = vf_add(vf_add(sum, even), odd);
+        sum = vf_add(sum, even);
+        sum_odd = vf_add(sum_odd, odd);
     }
+    sum = vf_add(sum, sum_odd);
 #else
 #pragma GCC unroll 4
     for (int64_t j = 0; j < keys; j++) {
         vf x = vf_sub(vf_load(s + j * MICRO_ROWS), shift);
-        x = vf_exp2(log2 ? x : vf_mul(x, unit));
+        x = vf_exp2(quick ? x : vf_mul(x, unit));
         vf_store(s + j * MICRO_ROWS, x);
         sum = vf_add(sum, x);
     }
@@ -433,10 +440,10 @@ INLINE void micro_tile(const struct tile *tile, int64_t row, struct block block,
         memset(live, 1, sizeof live);
     }
     vf unit = vf_set1((float)(tile->m_unit * LOG2E));
-    bool log2 = !tile->natural && (PAIR == 1 || tile->modify);
     for (int v = 0; v < vecs; v++) {
         float *s = tile->s + v * LANES, *m = tile->m + row + v * LANES, *l = tile->l + row + v * LANES;
-        decay[v] = log2 ? softmax(s, block.keys, m, l, top[v], unit, true) : softmax(s, block.keys, m, l, top[v], unit, false);
+        decay[v] =
+            tile->quick ? softmax(s, block.keys, m, l, top[v], unit, true) : softmax(s, block.keys, m, l, top[v], unit, false);
     }
 
     /* A key that no lane sees must not touch the result even if its value is NaN. Masks by position cut such keys off at the
@@ -507,15 +514,20 @@ static void rows_end(struct tile *tile)
     const attest_problem *p = task->problem;
     for (int64_t r = 0; r < tile->rows; r += LANES) {
         const float *o = tile->o + r / MICRO_ROWS * MICRO_ROWS * tile->dim_o + r % MICRO_ROWS;
-        attest_ending ending[LANES];
-        float factors[LANES];
-        for (int64_t i = 0; i < LANES; i++) {
-            int64_t row = r + i < tile->rows ? r + i : tile->rows - 1;
-            ending[i] = attest_row_ending(p, (double)tile->m[row] * tile->m_unit, tile->l[row], tile->row[row].sink);
-            factors[i] = task->partial ? 1.0f : ending[i].factor;
-        }
-        vf factor = vf_load(factors);
         vm empty = vm_equal(vf_load(tile->l + r), vf_zero());
+        attest_ending ending[LANES];
+        vf factor = vf_set1(1.0f);
+        if (!task->partial && (has(p, ATTEST_SINK) || has(p, ATTEST_LSE))) {
+            float factors[LANES];
+            for (int64_t i = 0; i < LANES; i++) {
+                int64_t row = r + i < tile->rows ? r + i : tile->rows - 1;
+                ending[i] = attest_row_ending(p, (double)tile->m[row] * tile->m_unit, tile->l[row], tile->row[row].sink);
+                factors[i] = ending[i].factor;
+            }
+            factor = vf_load(factors);
+        } else if (!task->partial) { /* the same, without a logarithm for each row */
+            factor = vf_div(factor, vf_load(tile->l + r));
+        }
         for (int64_t d = 0; d < tile->dim_o; d += LANES) {
             vf block[LANES];
 #pragma GCC unroll 16
@@ -551,6 +563,7 @@ static void rows_tile(const attest_task *task, void *scratch)
     tile.modify = has(p, ATTEST_SOFTCAP) || has(p, ATTEST_ALIBI) || has(p, ATTEST_BIAS);
     if (PAIR == 2 && tile.unit_scale <= 0) /* the maximum of unscaled scores is then not that of the scores */
         tile.modify = true;
+    tile.quick = PAIR == 1 ? !tile.natural : p->dtype_o == ATTEST_BF16 && !has(p, ATTEST_LSE) && !task->partial;
     tile.m_unit = tile.natural ? 1 : PAIR == 1 || tile.modify ? 1 / LOG2E : tile.unit_scale / LOG2E;
     rows_begin(&tile);
     matrix_unit_begin();
