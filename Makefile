@@ -26,7 +26,7 @@ flags_of = $(shell sed -n 's/^ \* attest-flags: //p' $(1))
 ifeq ($(ARCH),x86_64)
 LIB_SRC += $(X86_KERNELS:%=lib/cpu/cpu_fwd_%.c)
 endif
-TOOL_SRC := $(wildcard tool/*.c)
+TOOL_SRC := $(wildcard tool/*.c tool/*/*.c)
 TEST_SRC := $(wildcard tests/test_*.c)
 FUZZ_SRC := $(wildcard tests/fuzz_*.c)
 
@@ -38,7 +38,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
 FUZZERS := $(FUZZ_SRC:tests/%.c=$(BUILD)/tests/%)
 BUILD_ID := $(shell cat $(sort $(wildcard include/*.h lib/*.[ch] lib/*/*.[ch] lib/*.def lib/*/*.def)) | sha256sum | cut -c1-12)
 
-.PHONY: all lib deps test test-long prove bench-peers install uninstall clean help format check-format tests
+.PHONY: all lib deps tool-tests test test-long prove bench-peers install uninstall clean help format check-format tests
 .DEFAULT_GOAL := all
 
 all: $(BUILD)/attest $(SHARED) $(STATIC) cuda-note  ## build/attest, build/libattest.so.* and build/libattest.a
@@ -54,6 +54,7 @@ cuda-note:
 $(BUILD)/obj/lib/cpu/%.o: ALL_CFLAGS += -O3
 $(BUILD)/obj/lib/ref/%.o: ALL_CFLAGS += -O3 -ffp-contract=off
 $(foreach isa,scalar $(X86_KERNELS),$(eval $(BUILD)/obj/lib/cpu/cpu_fwd_$(isa).o: ALL_CFLAGS += $(call flags_of,lib/cpu/cpu_fwd_$(isa).c)))
+$(BUILD)/obj/tool/%.o: ALL_CFLAGS += -Itool
 $(BUILD)/obj/lib/context.o: ALL_CFLAGS += -DATTEST_BUILD_ID='"$(BUILD_ID)"'
 $(BUILD)/obj/lib/context.o: include/attest.h $(LIB_SRC)
 
@@ -74,10 +75,11 @@ $(SHARED): $(LIB_OBJ) lib/attest.map
 	    -o $@ $(LIB_OBJ) -fopenmp -lm
 	$(Q)ln -sf $(@F) $(BUILD)/libattest.so.$(SOMAJOR) && ln -sf $(@F) $(BUILD)/libattest.so
 
+TOOL_LIBS := -Wl,-Bstatic -ljansson -lsodium -lsqlite3 -Wl,-Bdynamic -fopenmp -lm
 # The workbench takes its third-party libraries statically, so that it can be copied to a machine that has none of them.
 $(BUILD)/attest: $(call obj,$(TOOL_SRC)) $(STATIC)
 	$(if $(V),,@echo "  LD  $@")
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -Wl,-Bstatic -ljansson -Wl,-Bdynamic -fopenmp -lm
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TOOL_LIBS)
 
 TEST_COMMON := $(filter-out $(TEST_SRC) $(FUZZ_SRC),$(wildcard tests/*.c))
 $(TESTS) $(FUZZERS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call obj,$(TEST_COMMON)) $(STATIC)
@@ -85,12 +87,24 @@ $(TESTS) $(FUZZERS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call obj,$(TEST_
 	$(if $(V),,@echo "  LD  $@")
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -fopenmp -lm
 
+# One test counts the library's calls of an allocator.
+$(BUILD)/tests/test_allocations: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=posix_memalign
+
+# Tests of the workbench's own modules: with everything of the workbench but its main().
+TOOL_TESTS := $(patsubst tests/tool/%.c,$(BUILD)/tests/tool/%,$(wildcard tests/tool/test_*.c))
+$(BUILD)/obj/tests/tool/%.o: ALL_CFLAGS += -Itool -Itests
+$(TOOL_TESTS): $(BUILD)/tests/tool/%: $(BUILD)/obj/tests/tool/%.o $(filter-out %/main.o,$(call obj,$(TOOL_SRC))) $(BUILD)/obj/tests/tap.o $(STATIC)
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  LD  $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TOOL_LIBS)
+tool-tests: $(TOOL_TESTS)
+
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
 # ---- set-up, tests, proof, benchmarks ------------------------------------------------------------------------------------------
 test:       ## install what is missing, build, and run the test suite (under 10 minutes on 2 cores)
 	@scripts/deps.sh build test
-	@$(MAKE) --no-print-directory all tests
+	@$(MAKE) --no-print-directory all tests tool-tests
 	@BUILD=$(BUILD) CC="$(CC)" prove --timer --comments $(PROVE_FLAGS) tests/*.t
 
 test-long:  ## the same tests with the long variants: bigger shapes, more random draws, longer fuzzing

@@ -274,8 +274,9 @@ def main():
             worker = Worker(name, threads, build)
             answer = worker.ask(do="hello")
             if "error" in answer:
-                document["unavailable"][name] = answer["error"]
-                print(f"skipped: {name}: {answer['error']}", file=sys.stderr)
+                reason = answer["error"].replace(os.getcwd() + os.sep, "")  # where the repository lies is nobody's business
+                document["unavailable"][name] = reason
+                print(f"skipped: {name}: {reason}", file=sys.stderr)
                 worker.close()
                 continue
             document["versions"][name] = answer

@@ -90,6 +90,14 @@ bool feature_find(const char *name, unsigned *feature)
     return *feature || !*name;
 }
 
+void device_class(unsigned set, char *text, size_t size)
+{
+    snprintf(text, size, "cpu-scalar");
+    for (int i = 0; i < FEATURE_COUNT; i++)
+        if (set & features[i].bit)
+            snprintf(text, size, "cpu-%s", features[i].name);
+}
+
 static void features_changed(attest_context *context)
 {
     char *text = context->feature_text;

@@ -92,7 +92,9 @@ struct attest_plan {
 };
 
 unsigned cpu_features_found(void);
-bool feature_find(const char *name, unsigned *feature); /* the FEATURE_* of a name; 0 for "" */
+const char *cpu_model(void);                                   /* what the processor calls itself; "" if it does not */
+void device_class(unsigned features, char *text, size_t size); /* "cpu-avx512": the best of the features */
+bool feature_find(const char *name, unsigned *feature);        /* the FEATURE_* of a name; 0 for "" */
 
 /* Largest of all rows' count: (b, h, i) numbered as attest_reference numbers them. */
 static inline int64_t row_count(const attest_problem *p)

@@ -20,6 +20,27 @@ static const struct kernel kernels[] = {
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels };
 
+/* Who reigns on which class of machines, and where kernels were proven: written from the evidence. */
+#define CHAMPION(device, dtype, kernel, model) {device, kernel, model, ATTEST_##dtype},
+#define PROVEN(kernel, model)
+static const struct champion {
+    const char *device, *kernel, *model;
+    uint32_t dtype;
+} champions[] = {
+#include "champions.def"
+    {NULL, NULL, NULL, 0},
+};
+#undef CHAMPION
+#undef PROVEN
+#define CHAMPION(device, dtype, kernel, model)
+#define PROVEN(kernel, model) {kernel, model},
+static const struct proven {
+    const char *kernel, *model;
+} proofs[] = {
+#include "champions.def"
+    {NULL, NULL},
+};
+
 size_t attest_kernel_count(void)
 {
     return KERNELS;
@@ -90,7 +111,20 @@ static bool matches(const struct kernel *kernel, const char *pattern)
     return !pattern || fnmatch(pattern, kernel->name, 0) == 0;
 }
 
-/* The kernel that was added if it is meant, else the first kernel that matches and takes the problem, or the most telling refusal
+/* The kernel that reigns on machines of this class, if it takes the problem; NULL if none does. */
+static const struct kernel *champion(const attest_context *context, const attest_problem *p)
+{
+    char class[80];
+    device_class(context->features, class, sizeof class);
+    for (const struct champion *row = champions; row->kernel; row++)
+        for (int i = 0; i < KERNELS; i++)
+            if (row->dtype == p->dtype && !strcmp(row->device, class) && !strcmp(row->kernel, kernels[i].name) &&
+                refusal(&kernels[i], context->features, p, (struct text){0}) == ATTEST_OK)
+                return &kernels[i];
+    return NULL;
+}
+
+/* The kernel that was added if it is meant, the champion if nothing is said, else the first kernel that matches and takes the problem, or the most telling refusal
  * of those that match. */
 static attest_status choose(attest_context *context, const attest_problem *p, const char *pattern, struct kernel *chosen)
 {
@@ -102,8 +136,12 @@ static attest_status choose(attest_context *context, const attest_problem *p, co
         attest_status status = refusal(chosen, context->features, p, (struct text){sentence, sizeof sentence});
         return status == ATTEST_OK ? status : fail(why, status, "kernel: %s does not take this problem: %s", added->name, sentence);
     }
-    const struct kernel *refused = NULL;
+    const struct kernel *refused = NULL, *reigning = pattern ? NULL : champion(context, p);
     attest_status status = ATTEST_OK;
+    if (reigning) {
+        *chosen = *reigning;
+        return ATTEST_OK;
+    }
     for (int i = 0; i < KERNELS; i++) {
         if (!matches(&kernels[i], pattern))
             continue;
@@ -171,6 +209,20 @@ size_t attest_plan_workspace_size(const attest_plan *plan)
     return plan ? plan->workspace : 0;
 }
 
+/* ", proven on X", for a kernel that has a record; and whether that was on a machine like this one. */
+static void proof_text(const char *kernel, char *text, size_t size)
+{
+    const char *here = cpu_model();
+    const struct proven *proven = NULL;
+    for (const struct proven *row = proofs; row->kernel; row++)
+        if (!strcmp(row->kernel, kernel) && (!proven || !strcmp(row->model, here)))
+            proven = row;
+    if (!proven)
+        snprintf(text, size, ", not proven yet");
+    else
+        snprintf(text, size, ", proven on %s%s", proven->model, strcmp(proven->model, here) ? ", not here" : "");
+}
+
 attest_status attest_explain(attest_context *context, const attest_problem *problem, char *text, size_t text_size)
 {
     if (!context)
@@ -189,6 +241,9 @@ attest_status attest_explain(attest_context *context, const attest_problem *prob
     for (int i = 0; i < KERNELS && used < text_size; i++) {
         char sentence[256];
         int length;
+        proof_text(kernels[i].name, sentence, sizeof sentence);
+        if (!kernels[i].code)
+            sentence[0] = 0;
         if (kernels[i].name == chosen.name)
             length = snprintf(text + used, text_size - used, "%s: runs, with %d thread%s and %zu bytes of workspace\n", chosen.name,
                               plan.threads, plan.threads == 1 ? "" : "s", plan.workspace);

@@ -5,8 +5,8 @@ set -eu
 
 packages() {
     case $1 in
-    build) echo gcc make libc6-dev libjansson-dev ;;
-    test) echo perl g++ pkgconf mandoc python3 python3-numpy clang-14 libomp-14-dev libclang-rt-14-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ;;
+    build) echo gcc make libc6-dev libjansson-dev libsodium-dev libsqlite3-dev ;;
+    test) echo perl valgrind chromium python3-scipy g++ pkgconf mandoc python3 python3-numpy clang-14 libomp-14-dev libclang-rt-14-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ;;
     bench) echo g++ python3 python3-venv libopenblas-dev ;;
     *) echo "deps.sh: unknown task '$1'; use build, test or bench" >&2; exit 2 ;;
     esac

@@ -1,9 +1,12 @@
 /*
- * features.c - which instruction sets this machine has and the operating system lets us use.
+ * features.c - which instruction sets this machine has and the operating system lets us use, and what it is called.
  */
 #include "../internal.h"
 
 #include <pthread.h>
+#include <string.h>
+
+enum { NAME_SIZE = 49 };
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -48,6 +51,20 @@ static unsigned look(void)
     return set;
 }
 
+/* The brand string: 48 characters in three leaves, filled up with blanks in front or behind. */
+static void ask_name(char name[NAME_SIZE])
+{
+    unsigned words[12] = {0};
+    for (unsigned leaf = 0; leaf < 3; leaf++)
+        if (!__get_cpuid(0x80000002u + leaf, &words[4 * leaf], &words[4 * leaf + 1], &words[4 * leaf + 2], &words[4 * leaf + 3]))
+            return;
+    memcpy(name, words, sizeof words);
+    size_t blanks = strspn(name, " "), length = strlen(name);
+    while (length > blanks && name[length - 1] == ' ')
+        name[--length] = 0;
+    memmove(name, name + blanks, length - blanks + 1);
+}
+
 #else
 
 static unsigned look(void)
@@ -55,19 +72,32 @@ static unsigned look(void)
     return 0;
 }
 
+static void ask_name(char name[NAME_SIZE])
+{
+    name[0] = 0;
+}
+
 #endif
 
 static unsigned found;
+static char model[NAME_SIZE];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void look_once(void)
 {
     found = look();
+    ask_name(model);
 }
 
 /* Asking the processor is slow in a virtual machine, so it is asked once. */
 unsigned cpu_features_found(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, look_once);
     return found;
+}
+
+const char *cpu_model(void)
+{
+    pthread_once(&once, look_once);
+    return model;
 }

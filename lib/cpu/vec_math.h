@@ -49,9 +49,13 @@ static inline __attribute__((always_inline)) vf vf_from(const void *p, int64_t a
 /* The first n elements, n < LANES, with zeros behind; reads nothing behind them. */
 static inline __attribute__((always_inline)) vf vf_from_some(const void *p, int64_t at, uint32_t dtype, int64_t n)
 {
-    float whole[LANES] = {0};
-    size_t element = dtype == ATTEST_F32 ? 4 : 2;
-    memcpy(whole, (const char *)p + (size_t)at * element, (size_t)n * element);
+    if (dtype == ATTEST_F32) {
+        float whole[LANES] = {0};
+        memcpy(whole, (const float *)p + at, (size_t)n * sizeof *whole);
+        return vf_from(whole, 0, dtype);
+    }
+    uint16_t whole[LANES] = {0};
+    memcpy(whole, (const uint16_t *)p + at, (size_t)n * sizeof *whole);
     return vf_from(whole, 0, dtype);
 }
 
