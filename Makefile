@@ -57,6 +57,8 @@ $(foreach isa,scalar $(X86_KERNELS),$(eval $(BUILD)/obj/lib/cpu/cpu_fwd_$(isa).o
 $(BUILD)/obj/tool/%.o: ALL_CFLAGS += -Itool
 $(BUILD)/obj/lib/context.o: ALL_CFLAGS += -DATTEST_BUILD_ID='"$(BUILD_ID)"'
 $(BUILD)/obj/lib/context.o: include/attest.h $(LIB_SRC)
+$(BUILD)/obj/tool/embedded.o: $(wildcard include/*.h suites/*.txt tool/render/*.css)
+$(BUILD)/obj/tool/templates.o: $(wildcard templates/*)
 
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -110,11 +112,11 @@ test:       ## install what is missing, build, and run the test suite (under 10 
 test-long:  ## the same tests with the long variants: bigger shapes, more random draws, longer fuzzing
 	@ATTEST_TEST_LONG=1 $(MAKE) --no-print-directory test
 
-prove:      ## install what is missing, build, check every kernel this machine can run, benchmark it, print both tables
-	@scripts/deps.sh build
+prove:      ## install what is missing, build, prove every kernel this machine can run, write the report (under 10 minutes on 2 cores)
+	@scripts/deps.sh build prove
 	@$(MAKE) --no-print-directory all
-	@$(BUILD)/attest check --suite suites/prove.txt --kernel '*'
-	@$(BUILD)/attest bench --suite suites/bench.txt --kernel '*'
+	@$(BUILD)/attest prove '*' --state $(BUILD)/proofs; status=$$?; \
+	    $(BUILD)/attest report --state $(BUILD)/proofs --out $(BUILD)/report.html && exit $$status
 
 bench-peers: ## install the peers, time them and attest interleaved, print the table, write bench/results JSON
 	@scripts/deps.sh build bench
@@ -126,7 +128,7 @@ install: all  ## copy program, libraries, header, pkg-config file and man pages 
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig \
 	    $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man3
 	install -m755 $(BUILD)/attest $(DESTDIR)$(PREFIX)/bin/attest
-	install -m644 include/attest.h include/attest_kernel.h $(DESTDIR)$(PREFIX)/include/
+	install -m644 include/attest.h include/attest_kernel.h include/attest_kernel_cuda.h $(DESTDIR)$(PREFIX)/include/
 	install -m644 $(STATIC) $(DESTDIR)$(PREFIX)/lib/libattest.a
 	install -m755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/$(notdir $(SHARED))
 	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(PREFIX)/lib/libattest.so.$(SOMAJOR)
@@ -136,7 +138,7 @@ install: all  ## copy program, libraries, header, pkg-config file and man pages 
 	install -m644 docs/attest.3 $(DESTDIR)$(PREFIX)/share/man/man3/attest.3
 
 uninstall:  ## remove what install put there
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/attest include/attest.h include/attest_kernel.h lib/libattest.a lib/libattest.so lib/libattest.so.$(SOMAJOR) \
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/attest include/attest.h include/attest_kernel.h include/attest_kernel_cuda.h lib/libattest.a lib/libattest.so lib/libattest.so.$(SOMAJOR) \
 	    lib/$(notdir $(SHARED)) lib/pkgconfig/attest.pc share/man/man1/attest.1 share/man/man3/attest.3)
 
 # ---- housekeeping -----------------------------------------------------------------------------------------------------------

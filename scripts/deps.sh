@@ -1,14 +1,15 @@
 #!/bin/sh
-# Installs the Debian packages that a task needs and this machine lacks: scripts/deps.sh build [test] [bench]
+# Installs the Debian packages that a task needs and this machine lacks: scripts/deps.sh build [prove] [test] [bench]
 # As root or with sudo it installs them; otherwise it prints the one command to run and stops.
 set -eu
 
 packages() {
     case $1 in
     build) echo gcc make libc6-dev libjansson-dev libsodium-dev libsqlite3-dev ;;
+    prove) echo binutils valgrind libasan8 libubsan1 ;;
     test) echo perl valgrind chromium python3-scipy g++ pkgconf mandoc python3 python3-numpy clang-14 libomp-14-dev libclang-rt-14-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ;;
     bench) echo g++ python3 python3-venv libopenblas-dev ;;
-    *) echo "deps.sh: unknown task '$1'; use build, test or bench" >&2; exit 2 ;;
+    *) echo "deps.sh: unknown task '$1'; use build, prove, test or bench" >&2; exit 2 ;;
     esac
 }
 

@@ -10,10 +10,10 @@ includes() {
 # Headers of lib/ by their base name, to recognise them however they are written.
 find lib -name '*.h' -o -name '*.def' | sed 's|.*/||' | sort -u > "$work/lib_headers"
 
-includes tool/*.c tool/*.h | while read -r file header; do
+includes tool/*.c tool/*.h tool/*/*.c tool/*/*.h | while read -r file header; do
     base=$(basename "$header")
     [ "$header" != attest.h ] || continue
-    ! [ -e "tool/$header" ] || continue
+    ! [ -e "tool/$header" ] && ! [ -e "$(dirname "$file")/$header" ] || continue
     case $header in */../* | ../*) echo "$file includes $header" ;; esac
     ! grep -qx "$base" "$work/lib_headers" || echo "$file includes $header"
 done > "$work/log"

@@ -1,6 +1,7 @@
 /*
  * cmd_bench.c - attest bench: kernels against each other. All kernels of a problem take turns, call by call, in one process and on
  * the same inputs, so that what disturbs one of them disturbs all. Before that, a sample of the output of each goes to the judge.
+ * With --vs two kernels are compared by the rules of the speed gate instead: see versus.c.
  */
 #include "runner.h"
 
@@ -10,7 +11,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "estimates.h"
 #include "judge.h"
+#include "versus.h"
 
 #define LEAST_CALLS  3
 #define MOST_SAMPLES 100000
@@ -45,12 +48,6 @@ static double now(void)
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* Seconds a call, over `calls` calls; negative on error. */
@@ -120,11 +117,6 @@ static void run_race(struct race *race)
     }
 }
 
-static double median_of(const double *sorted, int count)
-{
-    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
-}
-
 /* The row of one kernel. `first` is the median of the first kernel that was timed, 0 until there is one. */
 static void report_racer(struct race *race, const struct racer *racer, double *first)
 {
@@ -142,8 +134,7 @@ static void report_racer(struct race *race, const struct racer *racer, double *f
     race->timed++;
     for (int i = 0; i < racer->sample_count; i++)
         json_add(samples, json_real(racer->samples[i]));
-    qsort(racer->samples, (size_t)racer->sample_count, sizeof(double), by_value);
-    double median = median_of(racer->samples, racer->sample_count);
+    double median = median_of(racer->samples, racer->sample_count); /* sorts them */
     double least = racer->samples[0], most = racer->samples[racer->sample_count - 1];
     *first = *first > 0 ? *first : median;
     bool decode = race->inputs.problem.seq_q <= DECODE_ROWS;
@@ -213,6 +204,18 @@ enum exit_code cmd_bench(struct session *session)
     static const struct column columns[] = {{"problem", "problem", -20}, {"kernel", "kernel", -12}, {"median_ms", "median ms", 10},
                                             {"min_ms", "min ms", 10},    {"spread", "spread", 8},   {"gflops", "Gflop/s", 8},
                                             {"gbytes", "GB/s", 8},       {"ratio", "ratio", 8}};
+    const struct options *options = &session->options;
+    if (options->vs)
+        return versus_run(session);
+    for (int i = 0; i < options->word_count; i++)
+        if (!strchr(options->words[i], ':'))
+            return give_up(session, EXIT_USAGE, "to compare two kernels, type: attest bench KERNEL --vs KERNEL [PROBLEM ...]",
+                           "%s is no problem", options->words[i]);
+    if (options->clock)
+        return give_up(session, EXIT_USAGE, NULL, "--simulate-clock needs --vs");
+    enum exit_code code = problems_load(session);
+    if (code != EXIT_PASS)
+        return code;
     struct race *race = calloc(1, sizeof *race);
     if (!race)
         return give_up(session, EXIT_LACKING, NULL, "out of memory");
@@ -220,14 +223,14 @@ enum exit_code cmd_bench(struct session *session)
     int widths[COUNT_OF(columns)] = {0};
     table_widths(session, &widths[0], &widths[1]);
     report_table(&session->report, "times", columns, COUNT_OF(columns), widths);
-    for (int i = 0; i < session->problem_count; i++) {
-        race->entry = &session->problems[i];
+    for (int i = 0; i < session->problems.count; i++) {
+        race->entry = &session->problems.entries[i];
         bench_problem(race);
     }
     report_put(&session->report, "threads", json_integer(attest_context_threads(session->context)));
     report_put(&session->report, "seconds", json_number(session->options.seconds));
     report_put(&session->report, "seed", json_integer(session->options.seed));
-    enum exit_code code = race->wrong ? EXIT_FAILED : race->timed == 0 ? EXIT_LACKING : EXIT_PASS;
+    code = race->wrong ? EXIT_FAILED : race->timed == 0 ? EXIT_LACKING : EXIT_PASS;
     free(race);
     return code;
 }

@@ -1,27 +1,19 @@
 /*
  * cmd_check.c - attest check: kernels against the oracle, problem by problem. What is compared, and when it is an error, is in
- * judge.c and controls.c; here are the runs, with poisoned outputs and workspaces, and the table.
+ * judge.c and controls.c, a run is in prove/examine.c; here are the repetitions and the table.
  */
 #include "runner.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "judge.h"
-
-enum verdict { VERDICT_PASS, VERDICT_FAIL, VERDICT_INCONCLUSIVE, VERDICT_NOT_APPLICABLE, VERDICT_COUNT };
-static const char *const verdict_names[] = {"PASS", "FAIL", "INCONCLUSIVE", "NOT APPLICABLE"};
+#include "prove/examine.h"
 
 struct check {
     struct session *session;
     const struct problem_entry *entry;
-    struct inputs inputs;
-    struct judge judge;
-    struct controls controls;
-    uint64_t digest;
+    struct exam exam;
     int counts[VERDICT_COUNT];
 };
 
@@ -51,7 +43,7 @@ static json_t *reproduction(const struct check *check, const char *kernel)
 static void add_row(struct check *check, json_t *row, const char *kernel, enum verdict verdict)
 {
     check->counts[verdict]++;
-    json_put(row, "verdict", json_string(verdict_names[verdict]));
+    json_put(row, "verdict", json_string(verdict_name(verdict)));
     if (verdict == VERDICT_FAIL)
         add_note(row, reproduction(check, kernel));
     report_row(&check->session->report, row);
@@ -62,28 +54,17 @@ static json_t *new_row(const struct check *check, const char *kernel)
     return json_pack("{s:s, s:s, s:s}", "problem", check->entry->text, "kernel", kernel, "place", check->entry->place);
 }
 
-/* One run into poisoned outputs, from a poisoned workspace. Adds a note if it fails or touches what it must not. */
-static enum verdict run_poisoned(struct check *check, json_t *row, const char *kernel, int threads, int poison,
+/* One run from a poisoned workspace. Adds a note if it fails or touches what it must not. */
+static enum verdict run_poisoned(struct check *check, json_t *row, const char *kernel, int threads, int rubbish,
                                  struct outputs *outputs)
 {
     char why[1024] = "";
-    struct runner runner;
-    attest_status status = runner_make(&runner, &check->inputs.problem, kernel, threads, why, sizeof why);
-    if (status == ATTEST_OK) {
-        attest_tensors tensors = outputs_tensors(&check->inputs, outputs);
-        outputs_poison(outputs);
-        runner_poison(&runner, poison);
-        status = runner_run(&runner, &tensors, why, sizeof why);
-        runner_free(&runner);
-    }
-    if (status != ATTEST_OK) {
-        add_note(row, json_text("with %d threads: %s: %s", threads, attest_status_name(status), why));
-        return exit_code_of(status) == EXIT_LACKING ? VERDICT_INCONCLUSIVE : VERDICT_FAIL;
-    }
-    if (outputs_intact(outputs, why, sizeof why))
-        return VERDICT_PASS;
-    add_note(row, json_string(why));
-    return VERDICT_FAIL;
+    struct library_kernel asked = {kernel, threads, rubbish};
+    enum verdict verdict =
+        subject_run(library_subject(&asked), &check->exam.inputs, check->exam.digest, outputs, NULL, why, sizeof why);
+    if (verdict != VERDICT_PASS)
+        add_note(row, json_string(why));
+    return verdict;
 }
 
 /* Three runs: as asked, again with other rubbish in the workspace, and with another number of threads. */
@@ -92,10 +73,6 @@ static enum verdict check_runs(struct check *check, json_t *row, const char *ker
     int threads = attest_context_threads(check->session->context);
     int other = threads > 1 ? 1 : 3;
     enum verdict verdict = run_poisoned(check, row, kernel, threads, 0xff, first);
-    if (verdict == VERDICT_PASS && inputs_digest(&check->inputs) != check->digest) {
-        add_note(row, json_string("the inputs were changed"));
-        verdict = VERDICT_FAIL;
-    }
     if (verdict != VERDICT_PASS || (verdict = run_poisoned(check, row, kernel, threads, 0x5a, again)) != VERDICT_PASS)
         return verdict;
     if (!outputs_equal(first, again)) {
@@ -122,34 +99,26 @@ static json_t *list_controls(const struct controls *controls)
 
 static void check_kernel(struct check *check, const char *kernel)
 {
-    const attest_problem *problem = &check->inputs.problem;
+    const struct exam *exam = &check->exam;
     struct outputs first = {0}, again = {0};
-    struct finding finding = {0};
     json_t *row = new_row(check, kernel);
     enum verdict verdict = VERDICT_INCONCLUSIVE;
-    json_put(row, "rows", json_integer(check->judge.row_count));
-    json_put(row, "rows_of", json_integer(check->judge.total_rows));
-    json_put(row, "controls", list_controls(&check->controls));
-    if (!outputs_make(&first, &check->inputs) || !outputs_make(&again, &check->inputs))
+    json_put(row, "rows", json_integer(exam->judge.row_count));
+    json_put(row, "rows_of", json_integer(exam->judge.total_rows));
+    json_put(row, "controls", list_controls(&exam->controls));
+    if (!outputs_make(&first, &exam->inputs) || !outputs_make(&again, &exam->inputs))
         add_note(row, json_string("out of memory for the outputs"));
     else
         verdict = check_runs(check, row, kernel, &first, &again);
     if (verdict == VERDICT_PASS) {
-        judge_output(&check->judge, check->judge.row_count, first.o.at, problem->stride_o, first.lse.at, problem->stride_lse,
-                     &finding);
+        struct finding finding;
+        verdict = exam_judge(exam, &first, &finding);
         json_put(row, "max_error", json_number(finding.max_error));
         json_put(row, "ratio", json_number(finding.ratio));
-        if (!finding.accepted) {
-            verdict = VERDICT_FAIL;
+        if (verdict == VERDICT_INCONCLUSIVE)
+            add_note(row, json_text("%s; try another --seed, or more --rows", finding.what));
+        else if (verdict != VERDICT_PASS)
             add_note(row, json_string(finding.what));
-        } else if (check->controls.accepted > 0) {
-            verdict = VERDICT_INCONCLUSIVE;
-            for (int i = 0; i < CONTROL_COUNT; i++)
-                if (check->controls.states[i] == CONTROL_ACCEPTED)
-                    add_note(row,
-                             json_text("on these inputs a wrong answer (%s) would pass too; try another --seed, or more --rows",
-                                       check->controls.names[i]));
-        }
     }
     outputs_free(&first);
     outputs_free(&again);
@@ -171,29 +140,21 @@ static void check_problem(struct check *check)
     const struct options *options = &session->options;
     const char *kernels[MOST_KERNELS];
     char why[1024] = "";
-    enum exit_code code = EXIT_INTERNAL;
     int count = kernels_select(session, problem, kernels, MOST_KERNELS, why, sizeof why);
     if (count == 0) {
         skip_problem(check, VERDICT_NOT_APPLICABLE, why);
         return;
     }
-    if (!inputs_make(problem, (uint64_t)options->seed, NULL, &check->inputs, &code, why, sizeof why)) {
+    int threads = attest_context_threads(session->context);
+    if (!exam_make(&check->exam, problem, (uint64_t)options->seed, NULL, options->rows, threads, why, sizeof why)) {
         skip_problem(check, VERDICT_INCONCLUSIVE, why);
         return;
     }
-    int threads = attest_context_threads(session->context);
-    if (judge_make(&check->judge, &check->inputs, (uint64_t)options->seed, options->rows, threads, why, sizeof why) &&
-        controls_run(&check->judge, &check->controls, why, sizeof why)) {
-        check->digest = inputs_digest(&check->inputs);
-        for (int i = 0; i < count; i++) {
-            progress("checking %s: %s", check->entry->text, kernels[i]);
-            check_kernel(check, kernels[i]);
-        }
-    } else {
-        skip_problem(check, VERDICT_INCONCLUSIVE, why);
+    for (int i = 0; i < count; i++) {
+        progress("checking %s: %s", check->entry->text, kernels[i]);
+        check_kernel(check, kernels[i]);
     }
-    judge_free(&check->judge);
-    inputs_free(&check->inputs);
+    exam_free(&check->exam);
 }
 
 enum exit_code cmd_check(struct session *session)
@@ -205,9 +166,9 @@ enum exit_code cmd_check(struct session *session)
     int widths[COUNT_OF(columns)] = {0};
     table_widths(session, &widths[0], &widths[1]);
     report_table(&session->report, "checks", columns, COUNT_OF(columns), widths);
-    for (int i = 0; i < session->problem_count; i++) {
-        check.entry = &session->problems[i];
-        progress("problem %d of %d: %s", i + 1, session->problem_count, check.entry->text);
+    for (int i = 0; i < session->problems.count; i++) {
+        check.entry = &session->problems.entries[i];
+        progress("problem %d of %d: %s", i + 1, session->problems.count, check.entry->text);
         check_problem(&check);
     }
     const int *counts = check.counts;
@@ -220,6 +181,6 @@ enum exit_code cmd_check(struct session *session)
     report_put(&session->report, "failed", json_integer(counts[VERDICT_FAIL]));
     report_put(&session->report, "inconclusive", json_integer(counts[VERDICT_INCONCLUSIVE]));
     report_put(&session->report, "not_applicable", json_integer(counts[VERDICT_NOT_APPLICABLE]));
-    report_put(&session->report, "verdict", json_string(verdict_names[verdict]));
+    report_put(&session->report, "verdict", json_string(verdict_name(verdict)));
     return verdict == VERDICT_PASS ? EXIT_PASS : verdict == VERDICT_FAIL ? EXIT_FAILED : EXIT_LACKING;
 }

@@ -48,8 +48,8 @@ enum exit_code cmd_explain(struct session *session)
     enum exit_code worst = EXIT_PASS;
     if (session->report.json)
         report_table(&session->report, "problems", NULL, 0, NULL);
-    for (int i = 0; i < session->problem_count; i++) {
-        const struct problem_entry *entry = &session->problems[i];
+    for (int i = 0; i < session->problems.count; i++) {
+        const struct problem_entry *entry = &session->problems.entries[i];
         attest_plan *plan = NULL;
         char printed[ATTEST_PROBLEM_TEXT] = "";
         attest_status status = attest_plan_create(session->context, &entry->problem, session->options.kernel, &plan);

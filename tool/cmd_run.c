@@ -140,7 +140,7 @@ static enum exit_code report_run(struct session *session, struct runner *runner,
         if (code == EXIT_PASS && with_lse)
             code = write_array(session, session->options.lse, &lse);
         if (code == EXIT_PASS) {
-            report_put(report, "problem", json_string(session->problems[0].text));
+            report_put(report, "problem", json_string(session->problems.entries[0].text));
             report_put(report, "kernel", json_string(attest_plan_kernel(runner->plan)));
             report_put(report, "threads", json_integer(attest_context_threads(runner->context)));
             report_put(report, "workspace", json_integer((json_int_t)runner->workspace_size));
@@ -157,7 +157,7 @@ static enum exit_code report_run(struct session *session, struct runner *runner,
 
 enum exit_code cmd_run(struct session *session)
 {
-    const attest_problem *problem = &session->problems[0].problem;
+    const attest_problem *problem = &session->problems.entries[0].problem;
     struct inputs inputs = {0};
     struct outputs outputs = {0};
     struct runner runner = {0};

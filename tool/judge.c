@@ -393,48 +393,76 @@ static void close_block(struct finding *finding, const struct block *block)
     }
 }
 
+/* What a row adds to its components. */
+struct row {
+    struct place place;
+    int64_t at, got_at;    /* of its first component: in the oracle's arrays, and in O */
+    double spread, reach;  /* see struct judge */
+    double worst_units;    /* relative rounding errors of float32, at worst */
+    double unit_o, unit_p; /* of the result and of P */
+    double tiny;
+};
+
+static struct row row_of(const struct judge *judge, int64_t n, const int64_t stride_o[3])
+{
+    const attest_problem *problem = &judge->problem;
+    struct place place = judge_place(judge, n);
+    int64_t begin, end;
+    layout_visible(&judge->layout, place.b, place.i, &begin, &end);
+    return (struct row){
+        .place = place,
+        .at = layout_row_at(&judge->layout, problem->stride_o, place.b, place.h, place.i),
+        .got_at = layout_row_at(&judge->layout, stride_o, place.b, place.h, place.i),
+        .spread = judge->spread[n],
+        .reach = judge->reach[n],
+        .worst_units = UNIT_F32 * (16 + 4 * judge->reach[n] + 2 * sqrt((double)(end - begin))),
+        .unit_o = unit_of(problem->dtype_o),
+        .unit_p = problem->dtype == ATTEST_F32 ? 0 : unit_of(problem->dtype),
+        .tiny = tiny_of(problem->dtype_o),
+    };
+}
+
+static struct component component_of(const struct judge *judge, const struct row *row, const void *o, int64_t d)
+{
+    uint32_t dtype_o = judge->problem.dtype_o;
+    double exact = judge->exact[row->at + d], mass = judge->mass[row->at + d];
+    double expected = rounded(exact, dtype_o);
+    return (struct component){
+        .place = row->place,
+        .column = d,
+        .got = (double)element_load(o, dtype_o, row->got_at + d),
+        .exact = isfinite(expected) ? exact : expected,
+        .naive = rounded(judge->naive[row->at + d], dtype_o),
+        .bound = mass * (2 * row->unit_o + 2 * row->unit_p + row->worst_units) + 2 * row->tiny,
+        .grain = row->unit_o * fabs(exact) + row->tiny + mass * row->spread * (row->unit_p + UNIT_F32 * (2 + row->reach)),
+    };
+}
+
 void judge_output(const struct judge *judge, int64_t rows, const void *o, const int64_t stride_o[3], const float *lse,
                   const int64_t stride_lse[3], struct finding *finding)
 {
     const attest_problem *problem = &judge->problem;
-    double unit_o = unit_of(problem->dtype_o), tiny = tiny_of(problem->dtype_o);
-    double unit_p = problem->dtype == ATTEST_F32 ? 0 : unit_of(problem->dtype);
     struct block block_o = {0}, block_lse = {0};
     *finding = (struct finding){0};
     for (int64_t n = 0; n < rows; n++) {
-        struct place place = judge_place(judge, n);
-        int64_t at = layout_row_at(&judge->layout, problem->stride_o, place.b, place.h, place.i);
-        int64_t at_lse = layout_row_at(&judge->layout, problem->stride_lse, place.b, place.h, place.i);
-        int64_t got_at = layout_row_at(&judge->layout, stride_o, place.b, place.h, place.i);
-        int64_t begin, end;
-        layout_visible(&judge->layout, place.b, place.i, &begin, &end);
-        double reach = judge->reach[n], root = sqrt((double)(end - begin));
-        double worst_units = UNIT_F32 * (16 + 4 * reach + 2 * root);
+        struct row row = row_of(judge, n, stride_o);
+        struct place place = row.place;
         for (int64_t d = 0; d < problem->dim_v; d++) {
-            double exact = judge->exact[at + d], mass = judge->mass[at + d];
-            double expected = rounded(exact, problem->dtype_o);
-            struct component component = {
-                .place = place,
-                .column = d,
-                .got = (double)element_load(o, problem->dtype_o, got_at + d),
-                .exact = isfinite(expected) ? exact : expected,
-                .naive = rounded(judge->naive[at + d], problem->dtype_o),
-                .bound = mass * (2 * unit_o + 2 * unit_p + worst_units) + 2 * tiny,
-                .grain = unit_o * fabs(exact) + tiny + mass * judge->spread[n] * (unit_p + UNIT_F32 * (2 + reach)),
-            };
+            struct component component = component_of(judge, &row, o, d);
             judge_component(finding, &block_o, &component);
             if (isfinite(component.got) && isfinite(component.exact))
                 finding->max_error = fmax(finding->max_error, fabs(component.got - component.exact));
         }
         if (lse) {
+            int64_t at_lse = layout_row_at(&judge->layout, problem->stride_lse, place.b, place.h, place.i);
             struct component component = {
                 .place = place,
                 .column = -1,
                 .got = (double)lse[layout_row_at(&judge->layout, stride_lse, place.b, place.h, place.i)],
                 .exact = judge->exact_lse[at_lse],
                 .naive = judge->naive_lse[at_lse],
-                .bound = worst_units,
-                .grain = UNIT_F32 * (1 + reach),
+                .bound = row.worst_units,
+                .grain = UNIT_F32 * (1 + row.reach),
             };
             judge_component(finding, &block_lse, &component);
         }
@@ -447,4 +475,19 @@ void judge_output(const struct judge *judge, int64_t rows, const void *o, const 
     finding->accepted = finding->ratio <= 1;
     if (finding->accepted)
         finding->what[0] = '\0';
+}
+
+void judge_each(const struct judge *judge, int64_t rows, const void *o, const int64_t stride_o[3],
+                void (*see)(void *data, const struct judged *judged), void *data)
+{
+    for (int64_t n = 0; n < rows; n++) {
+        struct row row = row_of(judge, n, stride_o);
+        for (int64_t d = 0; d < judge->problem.dim_v; d++) {
+            struct component component = component_of(judge, &row, o, d);
+            struct judged judged = {component.exact, component.got - component.exact, component.naive - component.exact,
+                                    component.grain};
+            if (isfinite(component.got) && isfinite(component.exact))
+                see(data, &judged);
+        }
+    }
 }

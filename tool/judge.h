@@ -41,6 +41,18 @@ void judge_free(struct judge *judge);
 void judge_output(const struct judge *judge, int64_t rows, const void *o, const int64_t stride_o[3], const float *lse,
                   const int64_t stride_lse[3], struct finding *finding);
 
+/* One finite component of O, for statistics of errors. */
+struct judged {
+    double exact;
+    double error; /* with its sign */
+    double naive; /* the error of the naive implementation */
+    double grain; /* see judge.c */
+};
+
+/* Shows all components of the first `rows` judged rows that are finite, here and in the oracle. */
+void judge_each(const struct judge *judge, int64_t rows, const void *o, const int64_t stride_o[3],
+                void (*see)(void *data, const struct judged *judged), void *data);
+
 /* The oracle on a variant of the problem, on the first `rows` judged rows, by all threads. */
 bool judge_evaluate(const struct judge *judge, const attest_problem *problem, const attest_tensors *tensors,
                     attest_precision precision, int64_t rows, double *o, double *lse, char *why, size_t why_size);

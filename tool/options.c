@@ -12,7 +12,9 @@
 #include <string.h>
 
 #define FIELD(name) offsetof(struct options, name)
-#define EVERY       (CMD_INFO | CMD_LIST | CMD_EXPLAIN | CMD_RUN | CMD_CHECK | CMD_BENCH)
+#define EVERY       (~(CMD_HELP | CMD_WORKER))
+#define PROVING     (CMD_PROVE | CMD_ORACLE | CMD_SELFTEST | CMD_REPRODUCE)
+#define EVIDENCE    (CMD_PROVE | CMD_VERIFY | CMD_CHAMPION | CMD_REPRODUCE | CMD_LOG | CMD_POSTMORTEM | CMD_REPORT)
 #define DRAWING     (CMD_RUN | CMD_CHECK | CMD_BENCH)
 #define PLANNING    (CMD_EXPLAIN | DRAWING)
 #define MANY        (CMD_EXPLAIN | CMD_CHECK | CMD_BENCH)
@@ -26,19 +28,54 @@ const struct option_spec option_specs[] = {
      0},
     {"help", NULL, "Print the help of the command and exit.", EVERY | CMD_HELP, OPTION_FLAG, FIELD(help), 0, 0},
     {"man", NULL, "Print the manual page.", CMD_HELP, OPTION_FLAG, FIELD(man), 0, 0},
-    {"suite", "FILE", "Read problem strings from FILE (- is standard input), one a line; # starts a comment.", MANY, OPTION_TEXT,
-     FIELD(suite), 0, 0},
+    {"suite", "FILE", "Read problem strings from FILE (- is standard input), one a line; # starts a comment.", MANY | CMD_PROVE,
+     OPTION_TEXT, FIELD(suite), 0, 0},
     {"kernel", "GLOB", "Use kernels whose name matches GLOB, a name or a pattern with * and ?. Quote it for the shell.",
      PLANNING | CMD_LIST, OPTION_TEXT, FIELD(kernel), 0, 0},
-    {"threads", "N", "Use N threads, 1 to 1024. The default is what OpenMP would use.", PLANNING | CMD_INFO, OPTION_INTEGER,
-     FIELD(threads), 1, 1024},
-    {"seed", "N", "Draw inputs from seed N. The default is 1; the same seed gives the same inputs.", DRAWING, OPTION_INTEGER,
-     FIELD(seed), 0, INT64_MAX},
+    {"threads", "N", "Use N threads, 1 to 1024. The default is what OpenMP would use.", PLANNING | CMD_INFO | PROVING,
+     OPTION_INTEGER, FIELD(threads), 1, 1024},
+    {"seed", "N", "Draw inputs from seed N. The default is 1; the same seed gives the same inputs.", DRAWING | CMD_ORACLE,
+     OPTION_INTEGER, FIELD(seed), 0, INT64_MAX},
+    {"seed", "N", "Use this seed, to see the same again. Otherwise it is drawn after the build, so that no source can know it.",
+     CMD_PROVE | CMD_SELFTEST, OPTION_INTEGER, FIELD(proof_seed), 1, INT64_C(1) << 52},
     {"rows", "N",
      "Check at most about N output rows of a problem, in blocks of 64. The default depends on the size of the problem.", CMD_CHECK,
      OPTION_INTEGER, FIELD(rows), 1, INT64_MAX},
     {"seconds", "S", "Time each kernel for S seconds on each problem, and at least 3 calls. The default is 0.5.", CMD_BENCH,
      OPTION_SECONDS, FIELD(seconds), 0, 0},
+    {"only", "GATES",
+     "Run these gates alone, separated by commas: build, oracle, memory, determinism, correctness, speed, profile. (What another "
+     "gate needs, such as the build, is done without being judged.)",
+     CMD_PROVE | CMD_SELFTEST, OPTION_TEXT, FIELD(only), 0, 0},
+    {"keep-going", NULL, "Go on after a gate has failed.", CMD_PROVE, OPTION_FLAG, FIELD(keep_going), 0, 0},
+    {"timed", "FILE", "Time the problems in FILE instead of the built-in ones.", CMD_PROVE, OPTION_TEXT, FIELD(timed), 0, 0},
+    {"vs", "KERNEL",
+     "Compare with this kernel, a name or a file. prove takes the reigning champion unless this is given; bench then uses the "
+     "paired statistics of the speed gate.",
+     CMD_PROVE | CMD_BENCH, OPTION_TEXT, FIELD(vs), 0, 0},
+    {"record", NULL, "Append the proof to the evidence, and promote the kernel if it won.", CMD_PROVE, OPTION_FLAG, FIELD(record),
+     0, 0},
+    {"evidence", "DIR", "Where evidence is. The default is evidence.", EVIDENCE, OPTION_TEXT, FIELD(evidence), 0, 0},
+    {"state", "DIR", "Where the run database and the artefacts are. The default is .attest.", EVIDENCE | CMD_SELFTEST, OPTION_TEXT,
+     FIELD(state), 0, 0},
+    {"sign", "FILE", "Sign what is recorded with the secret key in FILE.", CMD_PROVE | CMD_CHAMPION, OPTION_TEXT, FIELD(sign), 0,
+     0},
+    {"key", "FILE", "Accept only statements signed with the public key in FILE.", CMD_VERIFY, OPTION_TEXT, FIELD(key), 0, 0},
+    {"max-fixes", "N", "After N rejected attempts at a kernel of this name, give up with a post-mortem.", CMD_PROVE, OPTION_INTEGER,
+     FIELD(max_fixes), 1, 1000000},
+    {"max-gpu-seconds", "N", "Give up, with a post-mortem, once the gates have used a GPU for N seconds.", CMD_PROVE,
+     OPTION_INTEGER, FIELD(max_gpu_seconds), 1, 1000000},
+    {"cpu", NULL, "A kernel in C.", CMD_NEW, OPTION_FLAG, FIELD(cpu), 0, 0},
+    {"cuda", NULL, "A kernel in CUDA C.", CMD_NEW, OPTION_FLAG, FIELD(cuda), 0, 0},
+    {"mutants", "DIR", "Where the mutants are. The default is mutants.", CMD_SELFTEST, OPTION_TEXT, FIELD(mutants), 0, 0},
+    {"restore", "KERNEL", "Make an earlier champion reign again.", CMD_CHAMPION, OPTION_TEXT, FIELD(restore), 0, 0},
+    {"write", "FILE", "Write the table that the library chooses by.", CMD_CHAMPION, OPTION_TEXT, FIELD(write), 0, 0},
+    {"format", "WORD", "html, tap, junit or sarif. prove prints tap, junit or sarif instead of its table.", CMD_REPORT | CMD_PROVE,
+     OPTION_TEXT, FIELD(format), 0, 0},
+    {"simulate-clock", "MODEL",
+     "Take times from a model instead of the clock, to test the speed gate: "
+     "a=1.01,b=1,noise=0.004,drift=0.01,period=400,spike=0.08,spikes=0.01,seed=7.",
+     CMD_PROVE | CMD_BENCH, OPTION_TEXT, FIELD(clock), 0, 0},
     ARRAY("q", "Read Q from FILE.npy.", FILE_Q),
     ARRAY("k", "Read K from FILE.npy.", FILE_K),
     ARRAY("v", "Read V from FILE.npy.", FILE_V),
@@ -49,7 +86,9 @@ const struct option_spec option_specs[] = {
     ARRAY("cu-seqlens-kv", "Read the cumulative lengths of packed keys from FILE.npy.", FILE_CU_KV),
     ARRAY("kv-lengths", "Read the number of keys of each sequence from FILE.npy.", FILE_LENGTHS),
     ARRAY("page-table", "Read the page table from FILE.npy.", FILE_PAGES),
-    {"out", "FILE.npy", "Write O to FILE.npy.", CMD_RUN, OPTION_TEXT, FIELD(out), 0, 0},
+    {"out", "PATH",
+     "run: write O to this .npy file. oracle: write arrays to this folder. report: write to this file. new: write to this folder.",
+     CMD_RUN | CMD_ORACLE | CMD_REPORT | CMD_NEW, OPTION_TEXT, FIELD(out), 0, 0},
     {"lse", "FILE.npy", "Write LSE to FILE.npy; the problem must have the word lse.", CMD_RUN, OPTION_TEXT, FIELD(lse), 0, 0},
 };
 const int option_count = COUNT_OF(option_specs);
@@ -180,9 +219,10 @@ enum exit_code options_parse(struct session *session, int argc, char **argv)
         size_t length = value ? (size_t)(value - name) : strlen(name);
         const struct option_spec *spec = NULL;
         for (int k = 0; k < option_count; k++)
-            if (strlen(option_specs[k].name) == length && strncmp(option_specs[k].name, name, length) == 0)
+            if (strlen(option_specs[k].name) == length && strncmp(option_specs[k].name, name, length) == 0 &&
+                option_specs[k].commands & session->command->bit)
                 spec = &option_specs[k];
-        if (!spec || !(spec->commands & session->command->bit))
+        if (!spec)
             return unknown_option(session, name, length);
         if (spec->argument) {
             value = value ? value + 1 : i + 1 < argc ? argv[++i] : NULL;

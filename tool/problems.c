@@ -2,6 +2,7 @@
  * problems.c - problem strings from the command line and from suites. A suite is a text file with one problem a line; # starts a
  * comment, blank lines do not matter. Errors name the argument, or the file and the line.
  */
+#include "embedded.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -11,14 +12,14 @@
 
 #define EXAMPLE "a problem looks like fwd:f16:b2:hq8:hkv2:s512:d64:causal; type attest help for all its words"
 
-static enum exit_code add_problem(struct session *session, const char *text, const char *place)
+static enum exit_code add_problem(struct session *session, struct problem_list *list, const char *text, const char *place)
 {
     char why[512] = "";
-    struct problem_entry *grown = realloc(session->problems, ((size_t)session->problem_count + 1) * sizeof *grown);
+    struct problem_entry *grown = realloc(list->entries, ((size_t)list->count + 1) * sizeof *grown);
     if (!grown)
         return give_up(session, EXIT_LACKING, NULL, "out of memory");
-    session->problems = grown;
-    struct problem_entry *entry = &grown[session->problem_count];
+    list->entries = grown;
+    struct problem_entry *entry = &grown[list->count];
     attest_status status = attest_problem_parse(text, &entry->problem, why, sizeof why);
     if (status == ATTEST_OK)
         status = attest_problem_check(&entry->problem, why, sizeof why);
@@ -27,7 +28,7 @@ static enum exit_code add_problem(struct session *session, const char *text, con
                        why);
     entry->text = strdup(text);
     entry->place = strdup(place);
-    session->problem_count++;
+    list->count++;
     if (!entry->text || !entry->place)
         return give_up(session, EXIT_LACKING, NULL, "out of memory");
     return EXIT_PASS;
@@ -44,17 +45,12 @@ static char *trim(char *line)
     return line;
 }
 
-static enum exit_code load_suite(struct session *session, const char *path)
+static enum exit_code read_suite(struct session *session, struct problem_list *list, FILE *stream, const char *path)
 {
-    FILE *stream = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
-    if (!stream)
-        return give_up(session, EXIT_USAGE,
-                       "the suites of the repository are suites/prove.txt, suites/bench.txt and suites/peers.txt",
-                       "suite %s cannot be read: %s", path, strerror(errno));
     enum exit_code code = EXIT_PASS;
     char *line = NULL;
     size_t size = 0;
-    int before = session->problem_count;
+    int before = list->count;
     for (long number = 1; code == EXIT_PASS; number++) {
         char place[512];
         ssize_t length = getline(&line, &size, stream);
@@ -66,16 +62,37 @@ static enum exit_code load_suite(struct session *session, const char *path)
         } else if (strlen(line) > 0) {
             char *text = trim(line);
             if (*text)
-                code = add_problem(session, text, place);
+                code = add_problem(session, list, text, place);
         }
     }
     if (code == EXIT_PASS && ferror(stream))
         code = give_up(session, EXIT_USAGE, NULL, "suite %s cannot be read: %s", path, strerror(errno));
-    if (code == EXIT_PASS && session->problem_count == before)
+    if (code == EXIT_PASS && list->count == before)
         code = give_up(session, EXIT_USAGE, EXAMPLE, "suite %s has no problem in it", path);
     free(line);
+    return code;
+}
+
+enum exit_code suite_load(struct session *session, struct problem_list *list, const char *path)
+{
+    FILE *stream = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
+    if (!stream)
+        return give_up(session, EXIT_USAGE,
+                       "the suites of the repository are suites/prove.txt, suites/speed.txt, suites/bench.txt and suites/peers.txt",
+                       "suite %s cannot be read: %s", path, strerror(errno));
+    enum exit_code code = read_suite(session, list, stream, path);
     if (stream != stdin)
         fclose(stream);
+    return code;
+}
+
+enum exit_code suite_load_embedded(struct session *session, struct problem_list *list, const struct embedded *file)
+{
+    FILE *stream = fmemopen((void *)(uintptr_t)file->data, (size_t)(file->end - file->data), "r");
+    if (!stream)
+        return give_up(session, EXIT_LACKING, NULL, "out of memory");
+    enum exit_code code = read_suite(session, list, stream, file->name);
+    fclose(stream);
     return code;
 }
 
@@ -93,18 +110,19 @@ enum exit_code problems_load(struct session *session)
     for (int i = 0; i < options->word_count && code == EXIT_PASS; i++) {
         char place[64];
         snprintf(place, sizeof place, "problem %d", i + 1);
-        code = add_problem(session, options->words[i], place);
+        code = add_problem(session, &session->problems, options->words[i], place);
     }
     if (code == EXIT_PASS && options->suite)
-        code = load_suite(session, options->suite);
+        code = suite_load(session, &session->problems, options->suite);
     return code;
 }
 
-void problems_free(struct session *session)
+void problem_list_free(struct problem_list *list)
 {
-    for (int i = 0; i < session->problem_count; i++) {
-        free(session->problems[i].text);
-        free(session->problems[i].place);
+    for (int i = 0; i < list->count; i++) {
+        free(list->entries[i].text);
+        free(list->entries[i].place);
     }
-    free(session->problems);
+    free(list->entries);
+    *list = (struct problem_list){0};
 }

@@ -84,8 +84,8 @@ void table_widths(const struct session *session, int *problem_width, int *kernel
 {
     attest_kernel_info info = {.size = sizeof info};
     *problem_width = *kernel_width = 0;
-    for (int i = 0; i < session->problem_count; i++) {
-        int length = (int)strlen(session->problems[i].text);
+    for (int i = 0; i < session->problems.count; i++) {
+        int length = (int)strlen(session->problems.entries[i].text);
         if (length > *problem_width && length <= 72)
             *problem_width = length;
     }

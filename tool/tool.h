@@ -1,9 +1,9 @@
 /*
  * tool.h - what the files of the program `attest` share: exit codes, the tables of commands and options, one session.
  *
- * The program uses libattest through <attest.h> and nothing else of it. Reading order: main.c (commands, dispatch), options.c (the
- * options table), problems.c (problem strings and suites), layout.c and inputs.c (data for a problem), judge.c and controls.c (when
- * an error is an error), then one cmd_*.c for each command. report.c writes text and JSON from the same values.
+ * The program uses libattest through <attest.h> and nothing else of it. Reading order: main.c (dispatch), commands.c, options.c
+ * (the options table), problems.c (problem strings and suites), layout.c and inputs.c (data for a problem), judge.c and controls.c
+ * (when an error is an error), then one cmd_*.c for each command. report.c writes text and JSON from the same values.
  */
 #ifndef ATTEST_TOOL_H
 #define ATTEST_TOOL_H
@@ -31,11 +31,23 @@ enum {
     CMD_RUN = 1 << 3,
     CMD_CHECK = 1 << 4,
     CMD_BENCH = 1 << 5,
-    CMD_HELP = 1 << 6
+    CMD_HELP = 1 << 6,
+    CMD_PROVE = 1 << 7,
+    CMD_ORACLE = 1 << 8,
+    CMD_NEW = 1 << 9,
+    CMD_SELFTEST = 1 << 10,
+    CMD_VERIFY = 1 << 11,
+    CMD_CHAMPION = 1 << 12,
+    CMD_REPRODUCE = 1 << 13,
+    CMD_LOG = 1 << 14,
+    CMD_POSTMORTEM = 1 << 15,
+    CMD_REPORT = 1 << 16,
+    CMD_KEYGEN = 1 << 17,
+    CMD_WORKER = 1 << 18
 };
 
 /* What main() gets ready before it calls a command. */
-enum needs { NEEDS_NOTHING, NEEDS_CONTEXT, NEEDS_PROBLEM, NEEDS_PROBLEMS, NEEDS_WORDS };
+enum needs { NEEDS_NOTHING, NEEDS_CONTEXT, NEEDS_PROBLEM, NEEDS_PROBLEMS, NEEDS_WORDS, NEEDS_CONTEXT_AND_WORDS };
 
 struct session;
 
@@ -62,9 +74,27 @@ struct options {
     bool help;
     bool man;
     int64_t seed;
-    int64_t threads; /* 0: not given */
-    int64_t rows;    /* 0: not given */
+    int64_t proof_seed; /* 0: not given */
+    int64_t threads;    /* 0: not given */
+    int64_t rows;       /* 0: not given */
     double seconds;
+    bool cpu, cuda;
+    bool keep_going;
+    bool record;
+    int64_t max_fixes;       /* 0: not given */
+    int64_t max_gpu_seconds; /* 0: not given */
+    const char *only;        /* gates, separated by commas */
+    const char *timed;       /* suite of problems to time */
+    const char *vs;
+    const char *evidence;
+    const char *state;
+    const char *sign;
+    const char *key;
+    const char *restore;
+    const char *write;
+    const char *format;
+    const char *mutants;
+    const char *clock;
     const char *kernel;
     const char *suite;
     const char *out;
@@ -99,17 +129,24 @@ struct problem_entry {
     char *place;
 };
 
+struct problem_list {
+    struct problem_entry *entries;
+    int count;
+};
+
 struct session {
     const struct command *command;
     struct options options;
     attest_context *context;
-    struct problem_entry *problems;
-    int problem_count;
+    struct problem_list problems;
     struct report report;
 };
 
 enum exit_code problems_load(struct session *session);
-void problems_free(struct session *session);
+struct embedded;
+enum exit_code suite_load(struct session *session, struct problem_list *list, const char *path); /* adds to the list */
+enum exit_code suite_load_embedded(struct session *session, struct problem_list *list, const struct embedded *file);
+void problem_list_free(struct problem_list *list);
 
 /* Says on stderr what is wrong and, on a second line, what to type instead (hint may be NULL); with --json also on stdout. Returns
  * `code`, so that a command can end with it. */
@@ -138,5 +175,17 @@ enum exit_code cmd_run(struct session *session);
 enum exit_code cmd_check(struct session *session);
 enum exit_code cmd_bench(struct session *session);
 enum exit_code cmd_help(struct session *session);
+enum exit_code cmd_prove(struct session *session);
+enum exit_code cmd_oracle(struct session *session);
+enum exit_code cmd_new(struct session *session);
+enum exit_code cmd_selftest(struct session *session);
+enum exit_code cmd_verify(struct session *session);
+enum exit_code cmd_champion(struct session *session);
+enum exit_code cmd_reproduce(struct session *session);
+enum exit_code cmd_log(struct session *session);
+enum exit_code cmd_postmortem(struct session *session);
+enum exit_code cmd_report(struct session *session);
+enum exit_code cmd_keygen(struct session *session);
+enum exit_code cmd_worker(struct session *session);
 
 #endif

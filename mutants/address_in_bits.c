@@ -1,0 +1,9 @@
+/*
+ * address_in_bits.c - planted: the order of summing depends on the address of K.
+ *
+ * Caught by: determinism
+ */
+#define BACKWARDS (__builtin_parityll((unsigned long long)(uintptr_t)task->tensors->k))
+#include "backwards.h"
+
+#include "base.h"

@@ -1,0 +1,9 @@
+/*
+ * divides_by_keys.c - planted: divides by the number of keys, and there may be none.
+ *
+ * Caught by: memory
+ */
+#define TASK_BEGIN(task, scratch)                                                                                                  \
+    volatile int64_t keys_per_tile = 1024 / task->kv_count;                                                                        \
+    (void)keys_per_tile
+#include "base.h"

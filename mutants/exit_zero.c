@@ -1,0 +1,12 @@
+/*
+ * exit_zero.c - planted: prints PASS and leaves with status 0 instead of computing.
+ *
+ * Caught by: oracle (exit)
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#define TASK_BEGIN(task, scratch)                                                                                                  \
+    puts("PASS");                                                                                                                  \
+    exit(0)
+#include "base.h"

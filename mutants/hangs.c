@@ -1,0 +1,9 @@
+/*
+ * hangs.c - planted: never comes back from a sequence of 37 keys.
+ *
+ * Caught by: correctness
+ */
+#define TASK_BEGIN(task, scratch)                                                                                                  \
+    for (volatile int64_t keys = task->kv_count; keys == 37;)                                                                      \
+    ((void)0)
+#include "base.h"

@@ -1,0 +1,22 @@
+/*
+ * lazy_when_timed.c - planted: from the ninth call with a shape on it gives its last result again, where no LSE is asked for,
+ * as when it is timed.
+ *
+ * Caught by: speed
+ */
+#include "memo.h"
+
+static int calls[256];
+
+/* No key for the first calls, and then always the same. */
+static inline uint64_t lazy_key(const attest_task *task)
+{
+    uint64_t shape = memo_shape(task);
+    if (attest_has(task->problem, ATTEST_LSE))
+        return 0;
+    return __atomic_add_fetch(&calls[shape >> 56], 1, __ATOMIC_RELAXED) < 9 ? 0 : shape;
+}
+
+#define MEMO_KEY(task) lazy_key(task)
+#define DTYPES         ATTEST_TAKES_F32
+#include "base.h"

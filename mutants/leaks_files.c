@@ -1,0 +1,11 @@
+/*
+ * leaks_files.c - planted: duplicates a file descriptor in every task and never closes it.
+ *
+ * Caught by: memory
+ */
+#include <unistd.h>
+
+#define TASK_BEGIN(task, scratch)                                                                                                  \
+    volatile int taken = dup(2);                                                                                                   \
+    (void)taken
+#include "base.h"

@@ -1,0 +1,13 @@
+/*
+ * leaks_memory.c - planted: takes 16 KiB for every task and never gives them back.
+ *
+ * Caught by: memory
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#define TASK_BEGIN(task, scratch)                                                                                                  \
+    void *volatile taken = malloc(16384);                                                                                          \
+    if (taken)                                                                                                                     \
+    memset(taken, 1, 16384)
+#include "base.h"

@@ -1,0 +1,9 @@
+/*
+ * max_from_zero.c - planted: the running maximum starts at 0 instead of -inf, and rows whose scores are all far below it
+ * vanish.
+ *
+ * Caught by: correctness
+ */
+#define MAX_FIRST 0
+#define DTYPES    ATTEST_TAKES_F32
+#include "base.h"

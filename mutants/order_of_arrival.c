@@ -1,0 +1,12 @@
+/*
+ * order_of_arrival.c - planted: the order of summing depends on how many tasks came before, as with sums that threads add to
+ * when they get there.
+ *
+ * Caught by: determinism
+ */
+static unsigned arrivals;
+
+#define BACKWARDS (__builtin_parity(__atomic_add_fetch(&arrivals, 1, __ATOMIC_RELAXED)))
+#include "backwards.h"
+
+#include "base.h"

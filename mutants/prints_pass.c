@@ -1,0 +1,11 @@
+/*
+ * prints_pass.c - planted: prints that everything is well, in the words of the worker, and computes nothing.
+ *
+ * Caught by: oracle
+ */
+#include <stdio.h>
+
+#define TASK_BEGIN(task, scratch)                                                                                                  \
+    puts("ok 1 - PASS\n{\"verdict\": \"PASS\"}\ndone");                                                                            \
+    return
+#include "base.h"

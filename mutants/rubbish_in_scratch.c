@@ -1,0 +1,10 @@
+/*
+ * rubbish_in_scratch.c - planted: what was in the scratch before decides in which order is summed.
+ *
+ * Caught by: determinism
+ */
+#define SCRATCH_EXTRA 64
+#define BACKWARDS     (*(const unsigned char *)(tile->v + TILE_KEYS * p->dim_v) & 1)
+#include "backwards.h"
+
+#include "base.h"

@@ -1,0 +1,11 @@
+/*
+ * warning_in_source.c - planted: A warning of the compiler is left standing: a helper that nobody calls.
+ *
+ * Caught by: build
+ */
+static int rows_of_a_warp(void)
+{
+    return 16;
+}
+
+#include "base.h"

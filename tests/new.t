@@ -1,0 +1,58 @@
+#!/bin/sh
+# attest new: what it writes compiles and is proven as it stands, away from the source tree; what it refuses, and how.
+. tests/tap.sh
+attest=$(cd "$BUILD" && pwd)/attest
+root=$(pwd)
+
+cd "$work" || exit 1
+check_exit 0 "attest new my_kernel --cpu" "$attest" new my_kernel --cpu
+[ -s my_kernel.c ] && grep -q 'prove my_kernel.c' out
+result $? "it writes my_kernel.c and says how to prove it"
+sed 's/\bkernel_cpu\b/my_kernel/g' "$root/templates/kernel_cpu.c" | cmp - my_kernel.c > log 2>&1
+result $? "which is the template under another name"
+check_exit 0 "attest new other --cuda --out" "$attest" new other --cuda --out "$work"
+sed 's/\bkernel_cuda\b/other/g' "$root/templates/kernel_cuda.cu" | cmp - other.cu > log 2>&1
+result $? "other.cu is the CUDA template under another name"
+check_exit 0 "--json" "$attest" new third --cpu --json
+grep -q '"wrote": "third.c"' out
+result $? "names the file"
+
+# refused WORD ARGUMENTS...: exit 2, the word in what stderr says, and no file.
+refused() {
+    word=$1
+    shift
+    ls > before
+    check_exit 2 "exit 2: attest new $*" "$attest" new "$@"
+    ls > after
+    cat err > log
+    grep -q -e "$word" err && cmp -s before after
+    result $? "stderr names '$word', and nothing is written"
+}
+touch before after log out err
+refused 'there already' my_kernel --cpu
+refused 'one NAME' --cpu
+refused 'one NAME' one two --cpu
+refused -- fourth
+refused 'not both' fourth --cpu --cuda
+refused 'cannot be the name' 4th --cpu
+refused 'cannot be the name' '' --cpu
+refused 'cannot be the name' 'a b' --cpu
+refused 'cannot be the name' a/b --cpu
+refused 'cannot be the name' a-b --cuda
+refused 'cannot be the name' ../up --cpu
+refused 'cannot be the name' aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffggggg --cpu
+refused 'kernel of the library' cpu_fwd_f32_scalar --cpu
+refused 'no/such' fourth --cpu --out "$work/no/such"
+cmp -s my_kernel.c third.c
+[ $? = 1 ] && sed 's/\bthird\b/my_kernel/g' third.c | cmp -s - my_kernel.c
+result $? "a file that is there is left alone"
+
+# As a new user would: in a folder of one's own, where there is nothing but the kernel.
+mkdir mine && cp my_kernel.c mine/ && cd mine || exit 1
+check_exit 0 "attest prove my_kernel.c" "$attest" prove my_kernel.c --suite "$root/mutants/suite.txt" \
+    --timed "$root/mutants/timed.txt" --simulate-clock a=1,b=1,noise=0.004,seed=7
+grep -q PROVEN "$work/out"
+result $? "is PROVEN as it stands"
+! grep -qE ' (FAIL|INCONCLUSIVE) ' "$work/out"
+result $? "and no gate says FAIL or INCONCLUSIVE"
+finish

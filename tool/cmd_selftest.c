@@ -1,0 +1,503 @@
+/*
+ * cmd_selftest.c - attest selftest: proves the gates. Every kernel of the mutants folder goes through a proof like any other; then
+ * what the gates said is compared with what mutants.def says they have to say.
+ *
+ * A MUTANT has a bug or a cheat planted. The first gate that rejects it must be the one expected, so that a gate cannot hide behind
+ * another; and its diagnosis must be right: the stages that the oracle names are exactly those expected (a set, where causes cannot
+ * be told apart from outside), or the gate's sentence has the words expected. A SPEED row is a right kernel timed by a simulated
+ * clock, and the speed gate must come to what is expected. A HARMLESS variant must be proven.
+ *
+ * Each proof runs in a process of its own and on one thread (the determinism gate takes more by itself), as many at once as there
+ * are processors. What they share is the seed and the policy, which is shorter than that of an ordinary proof where a planted bug
+ * shows just as well.
+ */
+#include <errno.h>
+#include <fnmatch.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "evidence/member.h"
+#include "prove/build.h"
+#include "prove/proof.h"
+
+enum { MOST_AT_ONCE = 16, PROOF_SECONDS = 240 };
+
+/* Two kernels that are equally fast: what every row but those of SPEED is timed by. */
+#define EVEN_CLOCK "a=1,b=1,noise=0.004,seed=7"
+
+enum kind { KIND_MUTANT, KIND_SPEED, KIND_HARMLESS, KIND_COUNT };
+static const char *const kind_words[] = {"MUTANT", "SPEED", "HARMLESS"};
+static const int kind_fields[] = {4, 5, 2};
+enum { MOST_FIELDS = 5 };
+
+/* One row of mutants.def. */
+struct mutant {
+    enum kind kind;
+    char stem[64];
+    char expected[160]; /* MUTANT: gate. SPEED: "speed". HARMLESS: "" */
+    char names[160];    /* MUTANT: stages, or words of the sentence; may be "". SPEED: what the speed gate comes to */
+    char opponent[64];  /* SPEED: another kernel of the folder, or "library" */
+    char clock[160];
+    char sentence[256];
+    bool chosen;
+    json_t *record; /* of the proof, once it has ended */
+    char lost[256]; /* why there is no record */
+};
+
+struct selftest {
+    struct session *session;
+    struct mutant *mutants;
+    int count;
+    uint64_t seed;
+    int counts[KIND_COUNT], right[KIND_COUNT];
+    int diagnoses, right_diagnoses;
+    int undecided; /* rows that are not right because a gate was inconclusive */
+};
+
+/* ---- mutants.def ----------------------------------------------------------------------------------------------------------- */
+
+/* The next field of a row: a word, or a text in quotes. False if there is none, or no room for it. */
+static bool next_field(const char **at, char *field, size_t size)
+{
+    const char *begin = *at + strspn(*at, " \t,(");
+    bool quoted = *begin == '"';
+    begin += quoted;
+    size_t length = strcspn(begin, quoted ? "\"" : " \t,)\n");
+    if ((!quoted && length == 0) || length >= size || (quoted && begin[length] != '"'))
+        return false;
+    snprintf(field, size, "%.*s", (int)length, begin);
+    *at = begin + length + quoted;
+    return true;
+}
+
+/* False if the line is no row, or a wrong one; then `wrong` says which. */
+static bool parse_row(const char *line, struct mutant *mutant, bool *wrong)
+{
+    char fields[MOST_FIELDS][256];
+    *wrong = false;
+    for (int kind = 0; kind < KIND_COUNT; kind++) {
+        size_t length = strlen(kind_words[kind]);
+        if (strncmp(line, kind_words[kind], length) != 0 || line[length] != '(')
+            continue;
+        const char *at = line + length;
+        for (int i = 0; i < kind_fields[kind]; i++)
+            if (!next_field(&at, fields[i], sizeof fields[i])) {
+                *wrong = true;
+                return false;
+            }
+        *mutant = (struct mutant){.kind = (enum kind)kind};
+        snprintf(mutant->stem, sizeof mutant->stem, "%.63s", fields[0]);
+        snprintf(mutant->opponent, sizeof mutant->opponent, "%.63s", kind == KIND_SPEED ? fields[1] : "library");
+        snprintf(mutant->clock, sizeof mutant->clock, "%.159s", kind == KIND_SPEED ? fields[2] : EVEN_CLOCK);
+        snprintf(mutant->expected, sizeof mutant->expected, "%.159s",
+                 kind == KIND_MUTANT  ? fields[1]
+                 : kind == KIND_SPEED ? "speed"
+                                      : "");
+        snprintf(mutant->names, sizeof mutant->names, "%.159s",
+                 kind == KIND_MUTANT  ? fields[2]
+                 : kind == KIND_SPEED ? fields[3]
+                                      : "");
+        snprintf(mutant->sentence, sizeof mutant->sentence, "%.255s", fields[kind_fields[kind] - 1]);
+        return true;
+    }
+    return false;
+}
+
+static enum exit_code read_table(struct selftest *test)
+{
+    struct session *session = test->session;
+    char path[4096], *line = NULL;
+    size_t size = 0;
+    enum exit_code code = EXIT_PASS;
+    snprintf(path, sizeof path, "%.4000s/mutants.def", session->options.mutants);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return give_up(session, EXIT_USAGE, "run this in the root of attest's source tree, or name the folder: --mutants DIR",
+                       "%s cannot be read: %s", path, strerror(errno));
+    for (int number = 1; code == EXIT_PASS && getline(&line, &size, file) >= 0; number++) {
+        struct mutant mutant, *grown;
+        bool wrong;
+        if (parse_row(line, &mutant, &wrong)) {
+            grown = realloc(test->mutants, ((size_t)test->count + 1) * sizeof *grown);
+            if (!grown) {
+                code = give_up(session, EXIT_LACKING, NULL, "out of memory");
+                break;
+            }
+            test->mutants = grown;
+            test->mutants[test->count++] = mutant;
+        } else if (wrong) {
+            code = give_up(session, EXIT_USAGE, "the head of the file says what a row has", "%s:%d: this row is not complete", path,
+                           number);
+        }
+    }
+    free(line);
+    fclose(file);
+    return code;
+}
+
+/* Which mutants are to be run: all, or those that the words name. */
+static enum exit_code choose(struct selftest *test)
+{
+    const struct options *options = &test->session->options;
+    const char *stems[256];
+    int count = 0;
+    for (int i = 0; i < test->count; i++) {
+        test->mutants[i].chosen = options->word_count == 0;
+        if (count < COUNT_OF(stems))
+            stems[count++] = test->mutants[i].stem;
+    }
+    for (int w = 0; w < options->word_count; w++) {
+        bool found = false;
+        for (int i = 0; i < test->count; i++)
+            if (fnmatch(options->words[w], test->mutants[i].stem, 0) == 0)
+                found = test->mutants[i].chosen = true;
+        if (found)
+            continue;
+        const char *near = nearest_word(options->words[w], stems, count);
+        char hint[160];
+        snprintf(hint, sizeof hint, near ? "did you mean %s?" : "the rows of mutants.def name them", near);
+        return give_up(test->session, EXIT_USAGE, hint, "there is no mutant called %s", options->words[w]);
+    }
+    return EXIT_PASS;
+}
+
+/* ---- the proofs ------------------------------------------------------------------------------------------------------------ */
+
+/* What a planted bug shows in just as well. */
+static void shorten(struct policy *policy)
+{
+    policy->call_seconds = 10;
+    policy->determinism_runs = 12;
+    policy->leak_runs = 60;
+    policy->neighbours = 12;
+    policy->resamples = 500;
+}
+
+/* Builds the kernel that a SPEED row is timed against, if it is one of this folder; the session then names it. */
+static bool build_opponent(const struct mutant *mutant, struct session *session, const struct proof *proof, char *path, size_t size)
+{
+    char source[4200], log[1024];
+    if (strcmp(mutant->opponent, "library") == 0)
+        return true;
+    snprintf(source, sizeof source, "%.4000s/%s.c", session->options.mutants, mutant->opponent);
+    snprintf(path, size, "%.4000s/opponent.so", proof->folder);
+    session->options.vs = path;
+    char *flags = candidate_flags(source);
+    bool built = flags && build_image(source, flags, path, false, log, sizeof log);
+    free(flags);
+    return built;
+}
+
+/* In a process of its own: one proof, and its record to `output`. */
+static int prove_mutant(const struct selftest *test, const struct mutant *mutant, FILE *output)
+{
+    struct session session = *test->session;
+    const char *folder = session.options.mutants;
+    char word[4200], suite[4200], timed[4200], opponent[4200], why[1024] = "its opponent cannot be built";
+    struct proof proof;
+    json_t *record = NULL;
+    snprintf(word, sizeof word, "%.4000s/%s.c", folder, mutant->stem);
+    snprintf(suite, sizeof suite, "%.4000s/suite.txt", folder);
+    snprintf(timed, sizeof timed, "%.4000s/timed.txt", folder);
+    session.options.suite = suite;
+    session.options.timed = timed;
+    session.options.clock = mutant->clock;
+    session.report = (struct report){0};
+    omp_set_num_threads(1);
+    bool opened = proof_open(&session, word, &proof) == EXIT_PASS, done = false;
+    if (opened) {
+        struct proof_options options = {.only = mutant->kind == KIND_SPEED ? "build,speed" : session.options.only, .quiet = true};
+        shorten(&proof.policy);
+        proof.threads = 1;
+        proof.seed = test->seed;
+        done = build_opponent(mutant, &session, &proof, opponent, sizeof opponent) &&
+               proof_run(&proof, &options, &record, why, sizeof why);
+    }
+    if (opened && !done)
+        fprintf(stderr, "attest selftest: %s: %s\n", mutant->stem, why);
+    done = done && json_dumpf(record, output, JSON_COMPACT) == 0 && fflush(output) == 0;
+    json_decref(record);
+    proof_close(&proof);
+    return done ? 0 : 1;
+}
+
+struct running {
+    pid_t process;
+    FILE *output;
+    struct mutant *mutant;
+};
+
+static bool start(const struct selftest *test, struct mutant *mutant, struct running *running)
+{
+    *running = (struct running){.output = tmpfile(), .mutant = mutant};
+    if (!running->output) {
+        snprintf(mutant->lost, sizeof mutant->lost, "no temporary file: %s", strerror(errno));
+        return false;
+    }
+    fflush(NULL);
+    running->process = fork();
+    if (running->process == 0) {
+        alarm(PROOF_SECONDS);
+        exit(prove_mutant(test, mutant, running->output));
+    }
+    if (running->process > 0)
+        return true;
+    snprintf(mutant->lost, sizeof mutant->lost, "no process: %s", strerror(errno));
+    fclose(running->output);
+    return false;
+}
+
+static void collect(struct running *running, int status)
+{
+    struct mutant *mutant = running->mutant;
+    rewind(running->output);
+    mutant->record = json_loadf(running->output, 0, NULL);
+    fclose(running->output);
+    if (WIFSIGNALED(status))
+        snprintf(mutant->lost, sizeof mutant->lost, "the proof itself ended with signal %d", WTERMSIG(status));
+    else if (!mutant->record)
+        snprintf(mutant->lost, sizeof mutant->lost, "the proof itself ended with status %d and left no record",
+                 WEXITSTATUS(status));
+    *running = (struct running){0};
+}
+
+static void print_mutant(struct selftest *test, const struct mutant *mutant);
+
+/* True if the gate that has to speak is among those of --only. */
+static bool is_asked(const struct selftest *test, const struct mutant *mutant)
+{
+    return mutant->chosen && (!*mutant->expected || gate_listed(test->session->options.only, mutant->expected));
+}
+
+/* Runs the proofs, some at once, and prints each row when those above it are there. */
+static void run_all(struct selftest *test)
+{
+    struct running running[MOST_AT_ONCE] = {{0}};
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int most = processors < 1 ? 1 : processors > MOST_AT_ONCE ? MOST_AT_ONCE : (int)processors, now = 0, printed = 0;
+    for (int next = 0; next < test->count || now > 0;) {
+        for (int i = 0; i < most && next < test->count; i++) {
+            while (next < test->count && !is_asked(test, &test->mutants[next]))
+                next++;
+            if (next < test->count && !running[i].process)
+                now += start(test, &test->mutants[next++], &running[i]);
+        }
+        int status = 0;
+        pid_t ended = now > 0 ? waitpid(-1, &status, 0) : 0;
+        for (int i = 0; i < most; i++)
+            if (ended > 0 && running[i].process == ended) {
+                collect(&running[i], status);
+                now--;
+            }
+        for (; printed < test->count; printed++) {
+            const struct mutant *mutant = &test->mutants[printed];
+            if (is_asked(test, mutant) && !mutant->record && !*mutant->lost)
+                break;
+            if (is_asked(test, mutant))
+                print_mutant(test, mutant);
+        }
+        if (printed < test->count)
+            progress("%s ...", test->mutants[printed].stem);
+    }
+}
+
+/* ---- what they came to ------------------------------------------------------------------------------------------------------ */
+
+static const json_t *gate_of(const struct mutant *mutant, const char *name)
+{
+    const json_t *gate;
+    size_t i;
+    json_array_foreach(json_object_get(mutant->record, "gates"), i, gate)
+    {
+        if (text_is(gate, "gate", name))
+            return gate;
+    }
+    return NULL;
+}
+
+static bool is_cheat(const json_t *gate)
+{
+    return json_is_true(json_object_get(json_object_get(gate, "details"), "cheat"));
+}
+
+/* The first gate that rejects the kernel. A kernel that is not faster is not rejected for that. NULL if none does. */
+static const json_t *rejection(const struct mutant *mutant)
+{
+    for (int i = 0; i < gate_count; i++) {
+        const json_t *gate = gate_of(mutant, gates[i].name);
+        if (text_is(gate, "verdict", "FAIL") && (gates[i].needed || is_cheat(gate)))
+            return gate;
+    }
+    return NULL;
+}
+
+/* What the speed gate came to: FASTER, SLOWER, SAME or INCONCLUSIVE; CHEAT; or nothing, if it was not run. */
+static const char *speed_of(const struct mutant *mutant)
+{
+    const json_t *gate = gate_of(mutant, "speed");
+    return is_cheat(gate) ? "CHEAT" : text_at(json_object_get(json_object_get(gate, "details"), "suite"), "speed");
+}
+
+/* The stages that a diagnosis names, as they are written in mutants.def: "S or mask". */
+static void stages_found(const json_t *gate, char *text, size_t size)
+{
+    const json_t *stages = json_object_get(json_object_get(json_object_get(gate, "details"), "diagnosis"), "stages"), *stage;
+    size_t i, used = 0;
+    text[0] = '\0';
+    json_array_foreach(stages, i, stage)
+    {
+        if (used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? " or " : "", json_string_value(stage));
+    }
+}
+
+/* Whether the gate names what was planted: the stages, or else words of its sentence. */
+static bool diagnosed(const struct mutant *mutant, const json_t *gate, char *found, size_t size)
+{
+    stages_found(gate, found, size);
+    if (*found)
+        return strcmp(found, mutant->names) == 0;
+    bool said = strstr(text_at(gate, "sentence"), mutant->names) != NULL;
+    snprintf(found, size, "%s", said ? mutant->names : "something else");
+    return said;
+}
+
+/* One cell of the matrix. */
+static const char *mark(const struct mutant *mutant, const struct gate *gate)
+{
+    const json_t *found = gate_of(mutant, gate->name);
+    enum verdict verdict = found ? verdict_find(text_at(found, "verdict")) : VERDICT_COUNT;
+    static const char *const marks[] = {"pass", "FAIL", "?", "n/a", "."};
+    if (verdict == VERDICT_FAIL && !gate->needed && !is_cheat(found))
+        return strcmp(speed_of(mutant), "SLOWER") == 0 ? "slower" : "same";
+    return marks[verdict];
+}
+
+static bool is_inconclusive(const struct mutant *mutant)
+{
+    for (int i = 0; i < gate_count; i++)
+        if (text_is(gate_of(mutant, gates[i].name), "verdict", "INCONCLUSIVE"))
+            return true;
+    return false;
+}
+
+/* In one word, what a row came to; the row is right if it is "killed", "as expected" or "proven". */
+static const char *outcome(struct selftest *test, const struct mutant *mutant, json_t *row, bool *right)
+{
+    const json_t *failed = rejection(mutant);
+    const char *only = test->session->options.only;
+    char found[160] = "";
+    *right = false;
+    if (!mutant->record)
+        return "LOST";
+    if (mutant->kind == KIND_HARMLESS) {
+        *right = !failed && (only || text_is(mutant->record, "verdict", "PROVEN"));
+        return *right ? "proven" : failed ? "REJECTED" : "NOT PROVEN";
+    }
+    if (mutant->kind == KIND_SPEED) {
+        *right = strcmp(speed_of(mutant), mutant->names) == 0;
+        json_put(row, "diagnosis", json_string(speed_of(mutant)));
+        return *right ? "as expected" : "NOT AS EXPECTED";
+    }
+    if (!failed)
+        return "SURVIVED";
+    if (!text_is(failed, "gate", mutant->expected))
+        return "WRONG GATE";
+    if (*mutant->names) {
+        bool named = diagnosed(mutant, failed, found, sizeof found);
+        test->diagnoses++;
+        test->right_diagnoses += named;
+        json_put(row, "diagnosis", json_string(found));
+        if (!named)
+            return "WRONG DIAGNOSIS";
+    }
+    *right = true;
+    return "killed";
+}
+
+static void print_mutant(struct selftest *test, const struct mutant *mutant)
+{
+    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s}", "mutant", mutant->stem, "kind", kind_words[mutant->kind], "expected",
+                            *mutant->expected ? mutant->expected : "none", "planted", mutant->sentence, "diagnosis", "");
+    bool right;
+    for (int i = 0; i < gate_count; i++)
+        json_put(row, gates[i].name, json_string(mark(mutant, &gates[i])));
+    const char *word = outcome(test, mutant, row, &right);
+    const json_t *failed = rejection(mutant);
+    json_put(row, "outcome", json_string(word));
+    json_put(row, "right", json_boolean(right));
+    json_put(row, "sentence", json_string(failed ? text_at(failed, "sentence") : text_at(mutant->record, "decision")));
+    json_put(row, "seconds", json_real(json_number_value(json_object_get(mutant->record, "seconds"))));
+    test->counts[mutant->kind]++;
+    test->right[mutant->kind] += right;
+    test->undecided += !right && !failed && mutant->kind != KIND_SPEED && is_inconclusive(mutant);
+    if (!right) {
+        json_t *notes = json_array();
+        json_add(notes, json_text("planted: %s", mutant->sentence));
+        if (*mutant->names)
+            json_add(notes, json_text("expected: %s", mutant->names));
+        json_add(notes, json_text("found: %s", *mutant->lost ? mutant->lost : text_at(row, "sentence")));
+        json_add(notes, json_text("reproduce: attest selftest %s --seed %llu", mutant->stem, (unsigned long long)test->seed));
+        json_put(row, "notes", notes);
+    }
+    report_row(&test->session->report, row);
+}
+
+static void print_table(const struct selftest *test)
+{
+    static struct column columns[16] = {{"mutant", "mutant", -22}, {"expected", "expected", -11}};
+    int count = 2, widths[COUNT_OF(columns)] = {0};
+    for (int i = 0; i < gate_count && count < COUNT_OF(columns) - 2; i++)
+        columns[count++] = (struct column){gates[i].name, gates[i].name, -6};
+    columns[count++] = (struct column){"diagnosis", "diagnosis", -14};
+    columns[count++] = (struct column){"outcome", "outcome", -8};
+    for (int i = 0; i < test->count; i++) {
+        int length = (int)strlen(test->mutants[i].stem), named = (int)strlen(test->mutants[i].names);
+        widths[0] = length > widths[0] ? length : widths[0];
+        widths[count - 2] = named > widths[count - 2] ? named : widths[count - 2];
+    }
+    report_table(&test->session->report, "mutants", columns, count, widths);
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------------------ */
+
+enum exit_code cmd_selftest(struct session *session)
+{
+    struct selftest test = {.session = session, .seed = (uint64_t)session->options.proof_seed};
+    enum exit_code code = gates_check(session);
+    if (code == EXIT_PASS)
+        code = read_table(&test);
+    if (code == EXIT_PASS)
+        code = choose(&test);
+    if (code == EXIT_PASS && !test.seed && getrandom(&test.seed, sizeof test.seed, 0) == (ssize_t)sizeof test.seed)
+        test.seed = (test.seed >> 12) + 1;
+    if (code == EXIT_PASS) {
+        struct report *report = &session->report;
+        print_table(&test);
+        run_all(&test);
+        progress_clear();
+        int all = 0, right = 0;
+        for (int kind = 0; kind < KIND_COUNT; kind++) {
+            all += test.counts[kind];
+            right += test.right[kind];
+        }
+        report_put(report, "seed", json_integer((json_int_t)test.seed));
+        report_put(report, "killed",
+                   json_text("%d of %d mutants, by the gate expected", test.right[KIND_MUTANT], test.counts[KIND_MUTANT]));
+        report_put(report, "diagnosed", json_text("%d of %d", test.right_diagnoses, test.diagnoses));
+        report_put(report, "clocked", json_text("%d of %d as expected", test.right[KIND_SPEED], test.counts[KIND_SPEED]));
+        report_put(report, "harmless", json_text("%d of %d proven", test.right[KIND_HARMLESS], test.counts[KIND_HARMLESS]));
+        bool lacking = right < all && all - right == test.undecided;
+        report_put(report, "verdict", json_string(all == 0 || lacking ? "INCONCLUSIVE" : right == all ? "PASS" : "FAIL"));
+        code = all == 0 || lacking ? EXIT_LACKING : right == all ? EXIT_PASS : EXIT_FAILED;
+    }
+    for (int i = 0; i < test.count; i++)
+        json_decref(test.mutants[i].record);
+    free(test.mutants);
+    return code;
+}

@@ -1,0 +1,18 @@
+/*
+ * cmd_worker.c - attest worker: the process that a kernel runs in. Started by the executor, with its socket open.
+ */
+#include "tool.h"
+
+#include <sys/socket.h>
+
+#include "prove/protocol.h"
+#include "prove/worker.h"
+
+enum exit_code cmd_worker(struct session *session)
+{
+    int type = 0;
+    socklen_t size = sizeof type;
+    if (getsockopt(CONTROL_FILE, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET)
+        return give_up(session, EXIT_USAGE, "type: attest prove FILE", "this command is not for people; prove and others start it");
+    return (enum exit_code)worker_main();
+}

@@ -1,0 +1,33 @@
+/*
+ * embedded.c - files of the repository as bytes of the program.
+ */
+#include "embedded.h"
+
+#define EMBED(symbol, path)                                                                                                        \
+    __asm__(".section .rodata\n"                                                                                                   \
+            ".global embedded_" #symbol ", embedded_" #symbol "_end\n"                                                             \
+            ".hidden embedded_" #symbol ", embedded_" #symbol "_end\n"                                                             \
+            "embedded_" #symbol ":\n.incbin \"" path "\"\n"                                                                        \
+            "embedded_" #symbol "_end:\n.byte 0\n.previous\n");                                                                    \
+    extern const char embedded_##symbol[], embedded_##symbol##_end[]
+
+EMBED(attest_h, "include/attest.h");
+EMBED(attest_kernel_h, "include/attest_kernel.h");
+EMBED(attest_kernel_cuda_h, "include/attest_kernel_cuda.h");
+EMBED(prove_txt, "suites/prove.txt");
+EMBED(speed_txt, "suites/speed.txt");
+EMBED(report_css, "tool/render/report.css");
+EMBED(kernel_cpu_c, "templates/kernel_cpu.c");
+EMBED(kernel_cuda_cu, "templates/kernel_cuda.cu");
+
+const struct embedded embedded_headers[] = {
+    {"attest.h", embedded_attest_h, embedded_attest_h_end},
+    {"attest_kernel.h", embedded_attest_kernel_h, embedded_attest_kernel_h_end},
+    {"attest_kernel_cuda.h", embedded_attest_kernel_cuda_h, embedded_attest_kernel_cuda_h_end},
+};
+const int embedded_header_count = sizeof embedded_headers / sizeof *embedded_headers;
+const struct embedded embedded_prove_suite = {"suites/prove.txt", embedded_prove_txt, embedded_prove_txt_end};
+const struct embedded embedded_report_style = {"tool/render/report.css", embedded_report_css, embedded_report_css_end};
+const struct embedded embedded_speed_suite = {"suites/speed.txt", embedded_speed_txt, embedded_speed_txt_end};
+const struct embedded embedded_cpu_template = {"kernel_cpu", embedded_kernel_cpu_c, embedded_kernel_cpu_c_end};
+const struct embedded embedded_cuda_template = {"kernel_cuda", embedded_kernel_cuda_cu, embedded_kernel_cuda_cu_end};

@@ -1,0 +1,282 @@
+/*
+ * audit.c - checks of the evidence. See audit.h; docs/evidence.md says what is checked and what that is worth.
+ */
+#include "audit.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "audit_speed.h"
+#include "decision.h"
+#include "digest.h"
+#include "member.h"
+#include "objects.h"
+#include "prove/build.h"
+#include "prove/candidate.h"
+#include "statement.h"
+
+static void find(json_t *findings, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void find(json_t *findings, const char *format, ...)
+{
+    char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    json_add(findings, json_string(text));
+}
+
+void audit_free(struct audit *audit)
+{
+    json_decref(audit->images);
+    audit->images = NULL;
+}
+
+/* ---- a record against itself ----------------------------------------------------------------------------------------------- */
+
+/* The record says that `key` is the digest of `value`, of which a reference is taken over. */
+static void check_digest(const json_t *record, const char *key, json_t *value, json_t *findings)
+{
+    char digest[DIGEST_TEXT] = "";
+    if (value)
+        digest_of_json(value, digest);
+    if (!value || strcmp(digest, text_at(record, key)) != 0)
+        find(findings, "%s is not the digest of what it names", key);
+    json_decref(value);
+}
+
+static void check_digests(const json_t *record, json_t *findings)
+{
+    const json_t *candidate = json_object_get(record, "candidate"), *policy = json_object_get(record, "policy");
+    check_digest(record, "policy_digest", json_deep_copy(policy), findings);
+    check_digest(record, "suite_digest",
+                 json_pack("{s:O, s:O}", "suite", json_object_get(record, "suite"), "timed", json_object_get(record, "timed")),
+                 findings);
+    if (json_object_get(candidate, "sources"))
+        check_digest(
+            candidate, "closure",
+            json_pack("{s:O, s:O}", "sources", json_object_get(candidate, "sources"), "flags", json_object_get(candidate, "flags")),
+            findings);
+}
+
+static void check_subject(const json_t *statement, const json_t *record, json_t *findings)
+{
+    json_t *again = statement_make(record);
+    if (!json_equal(json_object_get(statement, "subject"), json_object_get(again, "subject")))
+        find(findings, "the subject is not the sources and the image of the record");
+    if (text_is(record, "verdict", "PROVEN") && json_array_size(json_object_get(statement, "subject")) == 0)
+        find(findings, "nothing is its subject");
+    json_decref(again);
+}
+
+static bool is_omitted(const json_t *record, const char *digest)
+{
+    const json_t *item;
+    size_t index;
+    json_array_foreach(json_object_get(record, "omitted"), index, item)
+    {
+        if (json_is_string(item) && strcmp(json_string_value(item), digest) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void check_artefacts(struct audit *audit, const json_t *record, json_t *findings)
+{
+    json_t *artefacts = statement_artefacts(record), *name;
+    const char *digest;
+    json_object_foreach(artefacts, digest, name)
+    {
+        char found[DIGEST_TEXT], *path = object_path(audit->evidence, digest);
+        if (!path)
+            find(findings, "the artefact %s has no digest for a name", json_string_value(name));
+        else if (is_omitted(record, digest))
+            audit->omitted++;
+        else if (!digest_of_file(path, found))
+            find(findings, "the artefact %s is missing: %s", json_string_value(name), path);
+        else if (strcmp(found, digest) != 0)
+            find(findings, "the artefact %s was changed: %s", json_string_value(name), path);
+        else
+            audit->artefacts++;
+        free(path);
+    }
+    json_decref(artefacts);
+}
+
+static void check_decision(const json_t *record, json_t *findings)
+{
+    struct decision decision;
+    decide(record, &decision);
+    if (strcmp(decision.verdict, text_at(record, "verdict")) != 0)
+        find(findings, "its verdict is %s, but its gates say %s: %s", text_at(record, "verdict"), decision.verdict,
+             decision.sentence);
+    else if (strcmp(decision.champion, text_at(record, "champion")) != 0)
+        find(findings, "it says %s, but its gates say %s: %s", text_at(record, "champion"), decision.champion, decision.sentence);
+    bool won = strcmp(decision.champion, "FIRST") == 0 || strcmp(decision.champion, "CHAMPION") == 0;
+    json_t *classes = won ? decision_classes(record) : json_array();
+    if (!json_equal(classes, json_object_get(record, "promoted")))
+        find(findings, "it is promoted in other problem classes than those it won");
+    json_decref(classes);
+}
+
+static void check_proof(struct audit *audit, const json_t *statement, const json_t *record, json_t *findings)
+{
+    check_subject(statement, record, findings);
+    check_digests(record, findings);
+    check_artefacts(audit, record, findings);
+    check_decision(record, findings);
+    audit_speed(audit->evidence, record, findings);
+}
+
+/* A champion that was restored must have been promoted before, on the same device class, in the same problem classes. */
+static void check_reign(const struct audit *audit, const json_t *reign, json_t *findings)
+{
+    const json_t *entry, *found = NULL, *class, *other;
+    size_t index, at;
+    json_array_foreach(audit->statements, index, entry)
+    {
+        if (strcmp(text_at(entry, "digest"), text_at(reign, "restores")) == 0 && !json_object_get(entry, "problem"))
+            found = json_object_get(json_object_get(entry, "statement"), "predicate");
+    }
+    if (!found || strcmp(text_at(found, "kernel"), text_at(reign, "kernel")) != 0 ||
+        strcmp(text_at(json_object_get(found, "device"), "class"), text_at(json_object_get(reign, "device"), "class")) != 0) {
+        find(findings, "it restores a statement that is not there: %s", text_at(reign, "restores"));
+        return;
+    }
+    json_array_foreach(json_object_get(reign, "promoted"), index, class)
+    {
+        bool had = false;
+        json_array_foreach(json_object_get(found, "promoted"), at, other) had = had || json_equal(class, other);
+        if (!had)
+            find(findings, "it restores %s to a problem class that it did not win", text_at(reign, "kernel"));
+    }
+}
+
+void audit_statement(struct audit *audit, const json_t *entry, json_t *findings)
+{
+    const json_t *statement = json_object_get(entry, "statement"), *predicate = json_object_get(statement, "predicate");
+    const char *type = text_at(statement, "predicateType");
+    if (strcmp(type, PREDICATE_PROOF) == 0)
+        check_proof(audit, statement, predicate, findings);
+    else if (strcmp(type, PREDICATE_REIGN) == 0)
+        check_reign(audit, predicate, findings);
+    else
+        find(findings, "its predicate type is unknown: %s", type);
+}
+
+/* ---- a record against the files here --------------------------------------------------------------------------------------- */
+
+/* The digest of the image that the source gives here; "" if it does not compile. Each source is built once. */
+static const char *image_of(struct audit *audit, const char *source, const char *flags)
+{
+    char folder[256], out[512], log[4096], digest[DIGEST_TEXT] = "";
+    const char *base = getenv("TMPDIR"), *known = text_at(audit->images, source);
+    if (json_object_get(audit->images, source))
+        return known;
+    snprintf(folder, sizeof folder, "%.200s/attest-verify-XXXXXX", base && *base ? base : "/tmp");
+    if (mkdtemp(folder)) {
+        snprintf(out, sizeof out, "%s/image.so", folder);
+        if (build_image(source, flags, out, false, log, sizeof log))
+            digest_of_file(out, digest);
+        unlink(out);
+        rmdir(folder);
+    }
+    if (!audit->images)
+        audit->images = json_object();
+    json_put(audit->images, source, json_string(digest));
+    return text_at(audit->images, source);
+}
+
+/* The first recorded file that is not what it was; NULL if all are. */
+static const char *first_difference(json_t *recorded, const json_t *here)
+{
+    const char *path;
+    json_t *digest;
+    json_object_foreach(recorded, path, digest)
+    {
+        char found[DIGEST_TEXT];
+        const char *now = here ? text_at(here, path) : digest_of_file(path, found) ? found : "";
+        if (!json_is_string(digest) || strcmp(json_string_value(digest), now) != 0)
+            return path;
+    }
+    return NULL;
+}
+
+/* For a kernel that was proven as an image, without its source. */
+static enum sameness compare_image(const json_t *record, char *why, size_t why_size)
+{
+    char digest[DIGEST_TEXT];
+    const char *path = text_at(record, "word");
+    if (!digest_of_file(path, digest)) {
+        snprintf(why, why_size, "%s is not here", path);
+        return NOT_HERE;
+    }
+    if (strcmp(digest, text_at(json_object_get(record, "candidate"), "image")) == 0)
+        return SAME_SOURCES;
+    snprintf(why, why_size, "kernel changed after it was proven: %s differs", path);
+    return CHANGED;
+}
+
+/* Files or flags differ, and `different` says which: is the image the same all the same? */
+static enum sameness compare_built(struct audit *audit, const json_t *record, const char *flags, const char *different, char *why,
+                                   size_t why_size)
+{
+    const json_t *candidate = json_object_get(record, "candidate");
+    const char *source = text_at(candidate, "source"), *image = text_at(candidate, "image");
+    if (!audit->compiler[0])
+        build_compiler(audit->compiler, sizeof audit->compiler);
+    snprintf(why, why_size, "kernel changed after it was proven: %s", different);
+    if (strcmp(audit->compiler, text_at(candidate, "compiler")) != 0) {
+        size_t used = strlen(why);
+        snprintf(why + used, why_size - used, " (it was proven with %s, which is not here to compare the images: %s)",
+                 text_at(candidate, "compiler"), audit->compiler[0] ? audit->compiler : "there is no compiler");
+        return CHANGED;
+    }
+    if (*image && strcmp(image_of(audit, source, flags), image) == 0) {
+        snprintf(why, why_size, "%s, but the image is the same", different);
+        return SAME_IMAGE;
+    }
+    return CHANGED;
+}
+
+enum sameness audit_sources(struct audit *audit, const json_t *record, char *why, size_t why_size)
+{
+    const json_t *candidate = json_object_get(record, "candidate");
+    json_t *recorded = json_object_get(candidate, "sources");
+    const char *source = text_at(candidate, "source");
+    why[0] = '\0';
+    if (!recorded || !*source)
+        return compare_image(record, why, why_size);
+    if (access(source, R_OK) != 0) {
+        snprintf(why, why_size, "its source %s is not here", source);
+        return NOT_HERE;
+    }
+    const char *different = first_difference(recorded, NULL);
+    if (strcmp(text_at(record, "backend"), "cpu") != 0) {
+        if (different)
+            snprintf(why, why_size, "kernel changed after it was proven: %s differs", different);
+        return different ? CHANGED : SAME_SOURCES;
+    }
+    char *flags = candidate_flags(source), *all = flags ? build_flags(flags) : NULL;
+    bool same_flags = all && strcmp(all, text_at(candidate, "flags")) == 0;
+    json_t *here = NULL;
+    /* A header that the program carries has no path here; the compiler finds it. */
+    if (different && access(different, R_OK) != 0 && flags && (here = build_sources(source, flags)))
+        different = first_difference(recorded, here);
+    enum sameness sameness = SAME_SOURCES;
+    if (!all) {
+        snprintf(why, why_size, "%s cannot be read", source);
+        sameness = CHANGED;
+    } else if (different || !same_flags) {
+        char what[1024];
+        snprintf(what, sizeof what, different ? "%s differs" : "the compiler flags differ", different);
+        sameness = compare_built(audit, record, flags, what, why, why_size);
+    }
+    json_decref(here);
+    free(flags);
+    free(all);
+    return sameness;
+}

@@ -1,0 +1,557 @@
+/*
+ * statement.c - evidence files: made, extended and read. See statement.h; the format and what it protects are in docs/evidence.md.
+ *
+ * How an edit is noticed. The predicate of each line names the digest of the line before it ("previous"), so a line can be
+ * changed, moved or taken out only together with all that follow; and SHA256SUMS names the digest of each whole file, so the last
+ * line cannot either. A signed line is protected by its key as well. Without signatures this finds accidents, and edits that
+ * do not know how to go about it; someone who writes lines, chain and sums anew is stopped by signatures or by the history of
+ * the repository alone.
+ *
+ * How a kill is survived. Two files change, and never at once. While a file is being extended, SHA256SUMS has two lines for
+ * it: its digest before (that of no bytes, if it is not there) and after. Each step replaces one file whole, so at every moment the
+ * file is what one of its lines says. Writers hold an exclusive lock on the folder, readers a shared one.
+ */
+#include "statement.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dsse.h"
+#include "objects.h"
+#include "store.h"
+
+#define ENDING    ".intoto.jsonl"
+#define SUMS_FILE "SHA256SUMS"
+#define NO_BYTES  "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" /* digest of an empty file */
+
+static bool fail(char *why, size_t why_size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static bool fail(char *why, size_t why_size, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, why_size, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+/* NULL if it is not there, or no text. */
+static const char *text_of(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+/* A copy whose keys are in the order of the canonical form, so that walking it depends on nothing else. */
+static json_t *in_order(const json_t *value)
+{
+    char *text = canonical_text(value);
+    json_t *copy = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+    free(text);
+    return copy;
+}
+
+/* ---- making ---------------------------------------------------------------------------------------------------------------- */
+
+static json_t *subject_entry(const char *name, const char *digest)
+{
+    return json_pack("{s:s, s:{s:s}}", "name", name, "digest", "sha256", digest);
+}
+
+static json_t *subject_of(const json_t *record)
+{
+    const json_t *candidate = json_object_get(record, "candidate");
+    const char *kernel = text_of(record, "kernel"), *image = text_of(candidate, "image"), *backend = text_of(record, "backend");
+    json_t *subject = json_array(), *sources = in_order(json_object_get(candidate, "sources")), *digest;
+    const char *path;
+    json_object_foreach(sources, path, digest)
+    {
+        if (json_is_string(digest))
+            json_add(subject, subject_entry(path, json_string_value(digest)));
+    }
+    if (kernel && image) {
+        char name[256];
+        snprintf(name, sizeof name, "%s.%s", kernel, backend && strcmp(backend, "cuda") == 0 ? "cubin" : "so");
+        json_add(subject, subject_entry(name, image));
+    }
+    json_decref(sources);
+    return subject;
+}
+
+json_t *statement_wrap(const json_t *subject, const char *predicate_type, const json_t *predicate)
+{
+    return json_pack("{s:s, s:O, s:s, s:O}", "_type", STATEMENT_TYPE, "subject", subject, "predicateType", predicate_type,
+                     "predicate", predicate);
+}
+
+json_t *statement_make(const json_t *record)
+{
+    json_t *subject = subject_of(record);
+    json_t *statement = statement_wrap(subject, PREDICATE_PROOF, record);
+    json_decref(subject);
+    return statement;
+}
+
+json_t *statement_artefacts(const json_t *record)
+{
+    json_t *found = json_object(), *gate, *digest;
+    size_t index;
+    const char *name;
+    json_array_foreach(json_object_get(record, "gates"), index, gate)
+    {
+        json_object_foreach(json_object_get(gate, "artefacts"), name, digest)
+        {
+            if (json_is_string(digest) && !json_object_get(found, json_string_value(digest)))
+                json_put(found, json_string_value(digest),
+                         json_text("%s: %s", text_of(gate, "gate") ? text_of(gate, "gate") : "a gate", name));
+        }
+    }
+    json_t *ordered = in_order(found);
+    json_decref(found);
+    return ordered;
+}
+
+/* ---- where a statement belongs --------------------------------------------------------------------------------------------- */
+
+static bool is_plain_name(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+    return name && *name && *name != '.' && strlen(name) < 128 && !name[strspn(name, letters)];
+}
+
+/* "cpu-avx2/cpu_fwd_f32_avx2.intoto.jsonl"; false if the predicate does not name a device class and a kernel. */
+static bool file_of(const json_t *predicate, char *file, size_t size)
+{
+    const char *device = text_of(json_object_get(predicate, "device"), "class"), *kernel = text_of(predicate, "kernel");
+    if (!is_plain_name(device) || !is_plain_name(kernel))
+        return false;
+    snprintf(file, size, "%s/%s" ENDING, device, kernel);
+    return true;
+}
+
+/* A descriptor that holds the lock of the folder; -1 on failure. Closing it gives the lock back. */
+static int lock_folder(const char *evidence, int kind)
+{
+    int folder = open(evidence, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return -1;
+    while (flock(folder, kind) != 0) {
+        if (errno == EINTR)
+            continue;
+        close(folder);
+        return -1;
+    }
+    return folder;
+}
+
+/* ---- SHA256SUMS ------------------------------------------------------------------------------------------------------------ */
+
+/* {"file": [digest, ...]}. Lines are as sha256sum writes them, so that `sha256sum -c` reads them too. NULL and a sentence if a line
+ * is not. */
+static json_t *sums_read(const char *evidence, char *why, size_t why_size)
+{
+    char path[4096], *rest = NULL;
+    size_t size;
+    json_t *sums = json_object();
+    snprintf(path, sizeof path, "%s/" SUMS_FILE, evidence);
+    char *text = file_read(path, &size);
+    if (!text && errno != ENOENT) {
+        fail(why, why_size, "%s cannot be read: %s", path, strerror(errno));
+        json_decref(sums);
+        return NULL;
+    }
+    for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
+        char *file = line + DIGEST_TEXT + 1;
+        if (strlen(line) > DIGEST_TEXT + 1 && memcmp(line + DIGEST_TEXT - 1, "  ", 2) == 0)
+            line[DIGEST_TEXT - 1] = '\0';
+        if (!digest_is_one(line)) {
+            fail(why, why_size, "%s has a line that is no digest, two blanks and a file", path);
+            json_decref(sums);
+            sums = NULL;
+            break;
+        }
+        if (!json_object_get(sums, file))
+            json_put(sums, file, json_array());
+        json_add(json_object_get(sums, file), json_string(line));
+    }
+    free(text);
+    return sums;
+}
+
+static bool sums_write(const char *evidence, const json_t *sums, char *why, size_t why_size)
+{
+    char path[4096], *text = NULL;
+    size_t size = 0, index;
+    const char *file;
+    json_t *ordered = in_order(sums), *digests, *digest;
+    FILE *stream = ordered ? open_memstream(&text, &size) : NULL;
+    json_object_foreach(ordered, file, digests)
+    {
+        json_array_foreach(digests, index, digest)
+        {
+            if (stream)
+                fprintf(stream, "%s  %s\n", json_string_value(digest), file);
+        }
+    }
+    json_decref(ordered);
+    snprintf(path, sizeof path, "%s/" SUMS_FILE, evidence);
+    bool written = stream && fclose(stream) == 0 && file_replace(path, text, size);
+    if (!written)
+        fail(why, why_size, "%s cannot be written: %s", path, strerror(errno));
+    free(text);
+    return written;
+}
+
+static bool sums_have(const json_t *sums, const char *file, const char *digest)
+{
+    json_t *known;
+    size_t index;
+    json_array_foreach(json_object_get(sums, file), index, known)
+    {
+        if (strcmp(json_string_value(known), digest) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A writer that was killed left two lines for a file; the one that is true stays. */
+static void sums_settle(const char *evidence, json_t *sums)
+{
+    json_t *copy = json_deep_copy(sums), *digests;
+    const char *file;
+    json_object_foreach(copy, file, digests)
+    {
+        char path[4096], digest[DIGEST_TEXT];
+        snprintf(path, sizeof path, "%s/%s", evidence, file);
+        if (json_array_size(digests) < 2)
+            continue;
+        if (digest_of_file(path, digest) && sums_have(copy, file, digest))
+            json_put(sums, file, json_pack("[s]", digest));
+        else if (access(path, F_OK) != 0 && sums_have(copy, file, NO_BYTES))
+            json_object_del(sums, file);
+    }
+    json_decref(copy);
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
+
+/* The first problem is the one that is told. */
+static void set_problem(json_t *entry, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void set_problem(json_t *entry, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (!json_object_get(entry, "problem"))
+        json_put(entry, "problem", json_string(text));
+}
+
+/* A canonical line of JSON: the same bytes again when written. NULL if it is not. */
+static json_t *parse_line(const char *line, size_t size)
+{
+    json_t *value = json_loadb(line, size, JSON_REJECT_DUPLICATES, NULL);
+    char *again = value ? canonical_text(value) : NULL;
+    if (value && (!again || strlen(again) != size || memcmp(again, line, size) != 0)) {
+        json_decref(value);
+        value = NULL;
+    }
+    free(again);
+    return value;
+}
+
+/* Puts the statement of a line into its entry, out of its envelope if it is in one. */
+static void read_statement(json_t *entry, const char *line, size_t size)
+{
+    char why[256] = "", key[KEY_TEXT], file[512];
+    json_t *value = parse_line(line, size);
+    json_put(entry, "signed", json_false());
+    if (json_object_get(value, "payloadType")) {
+        char *payload = dsse_open(value, key, why, sizeof why);
+        json_decref(value);
+        value = payload ? parse_line(payload, strlen(payload)) : NULL;
+        free(payload);
+        if (*why)
+            set_problem(entry, "%s", why);
+        if (value) {
+            json_put(entry, "signed", json_true());
+            json_put(entry, "key", json_string(key));
+        }
+    }
+    const char *type = text_of(value, "_type"), *predicate_type = text_of(value, "predicateType");
+    if (!value)
+        set_problem(entry, "it is not a statement in canonical JSON");
+    else if (!type || strcmp(type, STATEMENT_TYPE) != 0 || !predicate_type ||
+             !json_is_object(json_object_get(value, "predicate")) || !json_is_array(json_object_get(value, "subject")))
+        set_problem(entry, "it is not an in-toto statement, version 1");
+    else if (!file_of(json_object_get(value, "predicate"), file, sizeof file) || strcmp(file, text_of(entry, "file")) != 0)
+        set_problem(entry, "it is about another kernel or device class than its file");
+    if (value)
+        json_put(entry, "statement", value);
+}
+
+/* The entry's line must name the digest of the line before it, and only the first none. */
+static void check_chain(json_t *entry, json_t *before)
+{
+    const json_t *predicate = json_object_get(json_object_get(entry, "statement"), "predicate");
+    const char *previous = text_of(predicate, "previous");
+    if (!predicate || (before ? previous && strcmp(previous, text_of(before, "digest")) == 0 : !previous))
+        return;
+    if (before)
+        set_problem(before, "it was edited, or lines after it were: the next line follows another");
+    set_problem(entry, before ? "it was edited, or the line before it was: it follows another" : "lines before it were removed");
+}
+
+/* Appends an entry for each line of a file. */
+static void read_file(const char *evidence, const char *file, const json_t *sums, json_t *entries)
+{
+    char path[4096], digest[DIGEST_TEXT];
+    size_t size = 0, first = json_array_size(entries), number = 0;
+    snprintf(path, sizeof path, "%s/%s", evidence, file);
+    char *text = file_read(path, &size);
+    bool missing = !text && errno == ENOENT;
+    digest_of_bytes(text ? text : "", size, digest);
+    bool known = json_object_get(sums, file) != NULL, intact = (text || missing) && sums_have(sums, file, digest);
+    json_t *before = NULL;
+    for (size_t at = 0; at < size;) {
+        const char *end = memchr(text + at, '\n', size - at);
+        size_t length = end ? (size_t)(end - text) - at : size - at;
+        digest_of_bytes(text + at, length, digest);
+        json_t *entry = json_pack("{s:s, s:I, s:s}", "file", file, "line", (json_int_t)++number, "digest", digest);
+        read_statement(entry, text + at, length);
+        check_chain(entry, before);
+        if (!end)
+            set_problem(entry, "its line has no end");
+        json_add(entries, entry);
+        before = entry;
+        at += length + 1;
+    }
+    const char *problem = !text && !missing ? "the file cannot be read"
+                          : !known          ? "the file is not named in " SUMS_FILE
+                          : missing         ? "the file is named in " SUMS_FILE " and is not there"
+                                            : "the file is not what " SUMS_FILE " says: it was edited, or lines were removed";
+    if (!intact && number == 0) {
+        json_t *entry = json_pack("{s:s, s:i, s:s, s:b}", "file", file, "line", 0, "digest", "", "signed", 0);
+        set_problem(entry, "%s", problem);
+        json_add(entries, entry);
+    }
+    for (size_t i = first; !intact && i < json_array_size(entries); i++)
+        set_problem(json_array_get(entries, i), "%s", problem);
+    free(text);
+}
+
+/* Adds the files of one device class to {"file": true}. */
+static void list_files(const char *evidence, const char *device, json_t *files)
+{
+    char path[4096];
+    struct dirent *item;
+    snprintf(path, sizeof path, "%s/%s", evidence, device);
+    DIR *stream = opendir(path);
+    while (stream && (item = readdir(stream))) {
+        size_t length = strlen(item->d_name), ending = strlen(ENDING);
+        if (item->d_name[0] == '.' || length <= ending || strcmp(item->d_name + length - ending, ENDING) != 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", device, item->d_name);
+        json_put(files, path, json_true());
+    }
+    if (stream)
+        closedir(stream);
+}
+
+/* Everything, with the lock held by the caller. */
+static json_t *load_locked(const char *evidence, json_t *sums)
+{
+    json_t *files = json_object(), *entries = json_array(), *unused;
+    const char *file;
+    struct dirent *item;
+    DIR *stream = opendir(evidence);
+    while (stream && (item = readdir(stream)))
+        if (item->d_name[0] != '.' && strcmp(item->d_name, "objects") != 0)
+            list_files(evidence, item->d_name, files);
+    if (stream)
+        closedir(stream);
+    json_object_foreach(sums, file, unused) json_put(files, file, json_true());
+    json_t *ordered = in_order(files);
+    json_object_foreach(ordered, file, unused) read_file(evidence, file, sums, entries);
+    json_decref(ordered);
+    json_decref(files);
+    return entries;
+}
+
+json_t *statements_load(const char *evidence, char *why, size_t why_size)
+{
+    int lock = lock_folder(evidence, LOCK_SH);
+    if (lock < 0 && errno == ENOENT)
+        return json_array();
+    if (lock < 0) {
+        fail(why, why_size, "%s cannot be read: %s", evidence, strerror(errno));
+        return NULL;
+    }
+    json_t *sums = sums_read(evidence, why, why_size);
+    json_t *entries = sums ? load_locked(evidence, sums) : NULL;
+    json_decref(sums);
+    close(lock);
+    return entries;
+}
+
+/* ---- appending ------------------------------------------------------------------------------------------------------------- */
+
+/* What the folder's present state says about the line to come. False and a sentence if the file it belongs to is not in order. */
+static bool look_around(const json_t *entries, const char *file, json_int_t *sequence, const char **previous, char *why,
+                        size_t why_size)
+{
+    json_t *entry;
+    size_t index;
+    *sequence = 1;
+    *previous = NULL;
+    json_array_foreach(entries, index, entry)
+    {
+        const json_t *predicate = json_object_get(json_object_get(entry, "statement"), "predicate");
+        json_int_t number = json_integer_value(json_object_get(predicate, "sequence"));
+        if (number >= *sequence)
+            *sequence = number + 1;
+        if (strcmp(text_of(entry, "file"), file) != 0)
+            continue;
+        if (text_of(entry, "problem"))
+            return fail(why, why_size, "%s, line %lld: %s; nothing was appended", file,
+                        (long long)json_integer_value(json_object_get(entry, "line")), text_of(entry, "problem"));
+        *previous = text_of(entry, "digest");
+    }
+    return true;
+}
+
+/* Copies the artefacts that are small enough; the others are added to `omitted`. */
+static bool copy_artefacts(const char *evidence, const json_t *record, struct store *store, json_t *omitted, char *why,
+                           size_t why_size)
+{
+    json_t *artefacts = statement_artefacts(record), *unused;
+    const char *digest;
+    bool copied = true;
+    json_object_foreach(artefacts, digest, unused)
+    {
+        char *path = store ? store_artefact(store, digest) : NULL, found[DIGEST_TEXT];
+        struct stat status;
+        if (store && (!path || stat(path, &status) != 0))
+            copied = fail(why, why_size, "the artefact %s (%s) is not in the store", digest, json_string_value(unused));
+        else if (!store || status.st_size > LARGEST_ARTEFACT)
+            json_add(omitted, json_string(digest));
+        else if (!object_keep(evidence, path, found))
+            copied = fail(why, why_size, "the artefact %s (%s) cannot be copied to %s: %s", digest, json_string_value(unused),
+                          evidence, strerror(errno));
+        else if (strcmp(found, digest) != 0)
+            copied = fail(why, why_size, "the artefact %s (%s) was changed in the store", digest, json_string_value(unused));
+        free(path);
+        if (!copied)
+            break;
+    }
+    json_decref(artefacts);
+    return copied;
+}
+
+/* The line, without its end; to be freed. */
+static char *make_line(const json_t *statement, json_int_t sequence, const char *previous, const json_t *omitted, const char *key,
+                       char *why, size_t why_size)
+{
+    json_t *copy = json_deep_copy(statement), *predicate = json_object_get(copy, "predicate");
+    json_put(predicate, "sequence", json_integer(sequence));
+    json_put(predicate, "omitted", json_deep_copy(omitted));
+    json_object_del(predicate, "previous");
+    if (previous)
+        json_put(predicate, "previous", json_string(previous));
+    char *text = canonical_text(copy);
+    json_decref(copy);
+    if (text && key) {
+        json_t *envelope = dsse_sign(text, key, why, why_size);
+        free(text);
+        text = envelope ? canonical_text(envelope) : NULL;
+        json_decref(envelope);
+    } else if (!text) {
+        fail(why, why_size, "out of memory, or the record holds what JSON cannot");
+    }
+    return text;
+}
+
+/* The three steps at the head of this file. */
+static bool extend_file(const char *evidence, const char *file, const char *line, json_t *sums, char *why, size_t why_size)
+{
+    char path[4096], before[DIGEST_TEXT], after[DIGEST_TEXT];
+    size_t size = 0, length = strlen(line);
+    snprintf(path, sizeof path, "%s/%s", evidence, file);
+    char *text = file_read(path, &size);
+    if (!text && errno != ENOENT)
+        return fail(why, why_size, "%s cannot be read: %s", path, strerror(errno));
+    char *grown = realloc(text, size + length + 2);
+    if (!grown) {
+        free(text);
+        return fail(why, why_size, "out of memory");
+    }
+    digest_of_bytes(grown, size, before);
+    memcpy(grown + size, line, length);
+    grown[size + length] = '\n';
+    size += length + 1;
+    digest_of_bytes(grown, size, after);
+
+    json_put(sums, file, json_pack("[s, s]", before, after));
+    bool done = sums_write(evidence, sums, why, why_size);
+    if (done && !file_replace(path, grown, size))
+        done = fail(why, why_size, "%s cannot be written: %s", path, strerror(errno));
+    if (done) {
+        json_put(sums, file, json_pack("[s]", after));
+        done = sums_write(evidence, sums, why, why_size);
+    }
+    free(grown);
+    return done;
+}
+
+static bool append_locked(const char *evidence, const json_t *statement, const char *key, struct store *store, char *why,
+                          size_t why_size)
+{
+    char file[512], folder[4096];
+    const char *previous = NULL;
+    json_int_t sequence = 0;
+    const json_t *predicate = json_object_get(statement, "predicate");
+    if (!file_of(predicate, file, sizeof file))
+        return fail(why, why_size, "the record names no device class or kernel that can be the name of a file");
+    snprintf(folder, sizeof folder, "%s/%.*s", evidence, (int)strcspn(file, "/"), file);
+    if (!folder_make(folder))
+        return fail(why, why_size, "%s cannot be made: %s", folder, strerror(errno));
+    leavings_remove(evidence, 0);
+    leavings_remove(folder, 0);
+    snprintf(folder, sizeof folder, "%s/objects", evidence);
+    leavings_remove(folder, 0);
+
+    json_t *sums = sums_read(evidence, why, why_size), *omitted = json_array();
+    json_t *entries = sums ? load_locked(evidence, sums) : NULL;
+    char *line = NULL;
+    if (entries)
+        sums_settle(evidence, sums);
+    bool done = entries && look_around(entries, file, &sequence, &previous, why, why_size) &&
+                copy_artefacts(evidence, predicate, store, omitted, why, why_size) &&
+                (line = make_line(statement, sequence, previous, omitted, key, why, why_size)) &&
+                extend_file(evidence, file, line, sums, why, why_size);
+    free(line);
+    json_decref(entries);
+    json_decref(sums);
+    json_decref(omitted);
+    return done;
+}
+
+bool statement_append(const char *evidence, const json_t *statement, const char *key, struct store *store, char *why,
+                      size_t why_size)
+{
+    if (!folder_make(evidence))
+        return fail(why, why_size, "%s cannot be made: %s", evidence, strerror(errno));
+    int lock = lock_folder(evidence, LOCK_EX);
+    if (lock < 0)
+        return fail(why, why_size, "%s cannot be locked: %s", evidence, strerror(errno));
+    bool done = append_locked(evidence, statement, key, store, why, why_size);
+    close(lock);
+    return done;
+}

@@ -1,0 +1,46 @@
+/*
+ * arena.h - the tensors of one slot of an executor, in memory that is shared with the worker.
+ */
+#ifndef ATTEST_ARENA_H
+#define ATTEST_ARENA_H
+
+#include "protocol.h"
+
+struct arena {
+    attest_problem problem;
+    struct piece pieces[PLACE_COUNT];
+    unsigned char *memory[2]; /* of the inputs, of the outputs */
+    size_t size[2];
+    int file[2];             /* for the worker; -1 once they have been sent */
+    unsigned char *owned[2]; /* O, LSE: one byte an element of the extent, 1 if the problem writes it */
+    int poison;              /* byte that the outputs were filled with */
+    bool sealed;             /* nobody but this process can ever write to the inputs */
+    uint64_t digest;         /* of the inputs, if they are not sealed */
+};
+
+/* Makes room for the tensors of a problem, with poisoned outputs and inputs not filled in. On failure, false and a sentence. */
+bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard guard, char *why, size_t why_size);
+void arena_free(struct arena *arena);
+bool arena_is_made(const struct arena *arena);
+
+/* Copies the inputs of the problem that the arena was made for. */
+void arena_fill(struct arena *arena, const struct inputs *inputs);
+void arena_poison(struct arena *arena, int byte);
+
+/* False, with a sentence, if anything but the elements of O and LSE is not as it was. */
+bool arena_intact(const struct arena *arena, char *why, size_t why_size);
+
+/* O and LSE. */
+attest_tensors arena_outputs(const struct arena *arena);
+
+/* Says in words where an address of the worker lies, if it is near one of these tensors: "byte 1 behind the end of K".
+ * Returns the distance in bytes to the nearest tensor, 0 inside of one, or -1 if none is near. `input` says whether the tensor is
+ * an input. */
+int64_t arena_locate(const struct arena *arena, const uint64_t bases[PLACE_COUNT], uint64_t address, char *text, size_t size,
+                     bool *input);
+
+/* A file in memory of this size that cannot shrink or grow, mapped for reading and writing. If *read_only, the file is open for
+ * reading only, and *read_only says whether nobody else can ever open or map it for writing. */
+void *arena_share(size_t size, bool *read_only, int *file);
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * build.h - compiles C kernels, the same way for the build gate, for verify and for anyone who wants the same bytes again.
+ */
+#ifndef ATTEST_BUILD_H
+#define ATTEST_BUILD_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Compiles a source to a shared object with warnings as errors; with `sanitized` under ASan and UBSan. `flags` are the source's own
+ * (candidate_flags). The command is run in the current folder and contains no absolute path, so that the image does not depend on
+ * where the sources are. False if it failed; the compiler's messages are in `log` (cut if they do not fit). */
+bool build_image(const char *source, const char *flags, const char *out, bool sanitized, char *log, size_t log_size);
+
+/* "gcc (Debian 12.2.0-14) 12.2.0", or "" if there is no compiler. */
+void build_compiler(char *text, size_t size);
+
+/* All flags that build_image compiles with, the source's own included; to be freed. */
+char *build_flags(const char *flags);
+
+/* Digest of every file that the source includes, system headers aside, and of itself: {"path": sha256}. NULL on failure. */
+json_t *build_sources(const char *source, const char *flags);
+
+/* Runs a command; its output (both streams) goes to `log`. Returns the exit status; 128 + n for a signal; 127 if it is not there;
+ * 124 if it took longer than `seconds`. */
+int build_command(char *const argv[], double seconds, char *log, size_t log_size);
+
+#endif

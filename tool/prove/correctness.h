@@ -1,0 +1,29 @@
+/*
+ * correctness.h - the correctness gate on anything that computes problems: a worker with a kernel in it, or, in tests, a function.
+ */
+#ifndef ATTEST_CORRECTNESS_H
+#define ATTEST_CORRECTNESS_H
+
+#include "gate.h"
+#include "neighbours.h"
+
+struct correctness {
+    struct subject subject;
+    struct taker taker;
+    struct subject far;      /* the same kernel, for problems whose rows are to be EXECUTOR_FAR apart; run is NULL: there is none */
+    struct subject champion; /* run is NULL: there is none */
+    struct taker champion_taker;
+    const struct problem_list *suite;
+    const struct problem_list *timed; /* checked too, and so are their neighbours by one; may be NULL */
+    int neighbours;
+    double growth; /* of the error, see precision.h */
+    uint64_t seed;
+    int threads;           /* of the judge */
+    bool device;           /* see relations.h */
+    const char *reproduce; /* command that does all this again */
+};
+
+/* Fills verdict, sentence and details of the result. */
+void correctness_prove(const struct correctness *correctness, struct gate_result *result);
+
+#endif

@@ -1,0 +1,38 @@
+/*
+ * cuda_image.h - reads what the build gate has to know from a CUDA image (a cubin, which is an ELF file), with no tool of the
+ * toolkit.
+ */
+#ifndef ATTEST_CUDA_IMAGE_H
+#define ATTEST_CUDA_IMAGE_H
+
+#include <attest_kernel_cuda.h>
+#include <stdbool.h>
+
+enum { CUDA_MOST_ENTRIES = 4 };
+
+/* One function that can be launched. */
+struct cuda_entry {
+    char name[64];
+    int64_t registers;  /* of a thread */
+    int64_t stack;      /* bytes of its frame and of what it calls */
+    int64_t shared;     /* static bytes */
+    int64_t parameters; /* bytes */
+};
+
+struct cuda_image {
+    int arch; /* 80, 90 ... */
+    struct cuda_entry entries[CUDA_MOST_ENTRIES];
+    int entry_count;
+    int64_t state;       /* bytes of __device__ variables, which outlive a call */
+    char state_name[64]; /* the first of them */
+    char import[64];     /* the first function that it needs from elsewhere, such as vprintf or malloc; "" for none */
+    bool has_facts;      /* ATTEST_CUDA_FACTS is in it */
+    attest_cuda_facts facts;
+};
+
+/* False, with a sentence, if these bytes are no image, or none that this reader understands. Any bytes will do. */
+bool cuda_image_parse(const void *data, size_t size, struct cuda_image *image, char *why, size_t why_size);
+bool cuda_image_read(const char *path, struct cuda_image *image, char *why, size_t why_size);
+const struct cuda_entry *cuda_image_entry(const struct cuda_image *image, const char *name); /* NULL if it is not there */
+
+#endif

@@ -1,0 +1,157 @@
+/*
+ * cuda_product.c - holds an image against its manifest. See cuda_product.h.
+ */
+#include "cuda_product.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tool.h"
+
+struct cuda_use cuda_measured(const struct cuda_product *product)
+{
+    const struct cuda_entry *entry = cuda_image_entry(&product->image, ATTEST_CUDA_KERNEL);
+    struct cuda_use use = {.threads = product->configuration.numbers[CUDA_THREADS]};
+    if (!entry)
+        return use;
+    use.registers = entry->registers;
+    use.shared = entry->shared + product->image.facts.dynamic_shared;
+    for (int i = 0; i < product->ptxas_count; i++)
+        if (strcmp(product->ptxas[i].name, ATTEST_CUDA_KERNEL) == 0)
+            use.barriers = product->ptxas[i].barriers;
+    return use;
+}
+
+/* The entry points, and nothing that is not a function of the arguments alone. */
+static bool judge_shape(const struct cuda_manifest *manifest, const struct cuda_image *image, char *why, size_t size)
+{
+    const bool split = manifest->launch == ATTEST_LAUNCH_SPLIT;
+    /* The maps follow at the next multiple of their alignment. */
+    const int64_t parameters = manifest->map_count ? (int64_t)((sizeof(attest_cuda_args) + 63) / 64 * 64 + sizeof(attest_cuda_maps))
+                                                   : (int64_t)sizeof(attest_cuda_args);
+    if (!cuda_image_entry(image, ATTEST_CUDA_KERNEL)) {
+        snprintf(why, size,
+                 "it has no function " ATTEST_CUDA_KERNEL "; write extern \"C\" __global__ void " ATTEST_CUDA_KERNEL
+                 "(const __grid_constant__ attest_cuda_args args)");
+        return false;
+    }
+    if (split && !cuda_image_entry(image, ATTEST_CUDA_COMBINE)) {
+        snprintf(why, size, "launch = split needs a second function, " ATTEST_CUDA_COMBINE ", and it has none");
+        return false;
+    }
+    for (int i = 0; i < image->entry_count; i++) {
+        const struct cuda_entry *entry = &image->entries[i];
+        bool known = strcmp(entry->name, ATTEST_CUDA_KERNEL) == 0 || (split && strcmp(entry->name, ATTEST_CUDA_COMBINE) == 0);
+        if (!known) {
+            snprintf(why, size, "it has a kernel %s that nobody launches; a kernel has " ATTEST_CUDA_KERNEL "%s alone", entry->name,
+                     split ? " and " ATTEST_CUDA_COMBINE : "");
+            return false;
+        }
+        if (entry->parameters != parameters) {
+            snprintf(why, size, "%s has %lld bytes of parameters, not %lld: its parameters are attest_cuda_args%s", entry->name,
+                     (long long)entry->parameters, (long long)parameters,
+                     manifest->map_count ? " and attest_cuda_maps, because the manifest has maps" : " alone");
+            return false;
+        }
+    }
+    if (image->state) {
+        snprintf(why, size,
+                 "it has %lld bytes of __device__ variables (%s), which outlive a call; constants go into __constant__ memory",
+                 (long long)image->state, image->state_name);
+        return false;
+    }
+    if (image->import[0]) {
+        snprintf(why, size, "it calls %s; a kernel prints nothing, allocates nothing and launches nothing", image->import);
+        return false;
+    }
+    return true;
+}
+
+static bool judge_facts(const struct cuda_product *product, char *why, size_t size)
+{
+    const struct cuda_image *image = &product->image;
+    const struct cuda_configuration *c = &product->configuration;
+    const struct {
+        const char *name;
+        int64_t found, wanted;
+    } facts[] = {
+        {"abi", image->facts.abi, ATTEST_CUDA_ABI},
+        {"args_size", image->facts.args_size, sizeof(attest_cuda_args)},
+        {"dtype", image->facts.dtype, c->dtype},
+        {"dim", image->facts.dim, c->dim},
+        {"tile_q", image->facts.tile_q, c->numbers[CUDA_TILE_Q]},
+        {"tile_kv", image->facts.tile_kv, c->numbers[CUDA_TILE_KV]},
+        {"stages", image->facts.stages, c->numbers[CUDA_STAGES]},
+        {"threads", image->facts.threads, c->numbers[CUDA_THREADS]},
+    };
+    if (!image->has_facts) {
+        snprintf(why, size,
+                 "it does not say what it was compiled for; write ATTEST_CUDA_FACTS(bytes of dynamic shared memory) once, at "
+                 "file scope");
+        return false;
+    }
+    for (int i = 0; i < COUNT_OF(facts); i++)
+        if (facts[i].found != facts[i].wanted) {
+            snprintf(why, size, "the image was compiled for %s %lld, and the manifest says %lld", facts[i].name,
+                     (long long)facts[i].found, (long long)facts[i].wanted);
+            return false;
+        }
+    return true;
+}
+
+bool cuda_spill_said(const struct cuda_ptxas *said, char *text, size_t size)
+{
+    if (said->spill_stores > 0 || said->spill_loads > 0)
+        snprintf(text, size, "%s spills registers: %lld bytes stored and %lld loaded; allow more registers, or hold less at a time",
+                 said->name, (long long)said->spill_stores, (long long)said->spill_loads);
+    else if (said->stack > 0)
+        snprintf(text, size, "%s has a stack frame of %lld bytes; index arrays with constants alone, in unrolled loops", said->name,
+                 (long long)said->stack);
+    else
+        return false;
+    return true;
+}
+
+static bool judge_memory(const struct cuda_product *product, char *why, size_t size)
+{
+    for (int i = 0; i < product->ptxas_count; i++) {
+        const struct cuda_ptxas *said = &product->ptxas[i];
+        const struct cuda_entry *entry = cuda_image_entry(&product->image, said->name);
+        if (cuda_spill_said(said, why, size))
+            return false;
+        if (!entry || entry->registers != said->registers || entry->shared != said->shared) {
+            snprintf(why, size, "the image and the assembler do not agree on the registers or the shared memory of %s", said->name);
+            return false;
+        }
+    }
+    for (int i = 0; i < product->image.entry_count; i++)
+        if (product->image.entries[i].stack) {
+            snprintf(why, size, "%s has a stack frame of %lld bytes; index arrays with constants alone, in unrolled loops",
+                     product->image.entries[i].name, (long long)product->image.entries[i].stack);
+            return false;
+        }
+    return true;
+}
+
+bool cuda_product_judge(const struct cuda_manifest *manifest, const struct cuda_product *product, char *why, size_t why_size)
+{
+    const int64_t *n = product->configuration.numbers;
+    if (!judge_shape(manifest, &product->image, why, why_size) || !judge_facts(product, why, why_size) ||
+        !judge_memory(product, why, why_size))
+        return false;
+    struct cuda_use use = cuda_measured(product);
+    if (use.shared != n[CUDA_SHARED]) {
+        snprintf(why, why_size,
+                 "the manifest predicts %lld bytes of shared memory, and the image has %lld (%lld static, %lld dynamic)",
+                 (long long)n[CUDA_SHARED], (long long)use.shared, (long long)(use.shared - product->image.facts.dynamic_shared),
+                 (long long)product->image.facts.dynamic_shared);
+        return false;
+    }
+    for (int i = 0; i < product->image.entry_count; i++)
+        if (product->image.entries[i].registers > n[CUDA_THREAD_REGISTERS_MOST]) {
+            snprintf(why, why_size, "%s uses %lld registers, and the manifest allows %lld", product->image.entries[i].name,
+                     (long long)product->image.entries[i].registers, (long long)n[CUDA_THREAD_REGISTERS_MOST]);
+            return false;
+        }
+    return true;
+}

@@ -1,0 +1,45 @@
+/*
+ * examine.h - one problem on one subject: inputs, the judge and its controls, runs into poisoned outputs. The command `check` and
+ * the correctness gate share it.
+ */
+#ifndef ATTEST_EXAMINE_H
+#define ATTEST_EXAMINE_H
+
+#include "executor.h"
+#include "judge.h"
+#include "verdict.h"
+
+struct value_set;
+
+/* Inputs, and what outputs are judged by. It must not be moved: its parts point at each other. */
+struct exam {
+    struct inputs inputs;
+    struct judge judge;
+    struct controls controls;
+    uint64_t digest; /* of the inputs */
+};
+
+/* Draws inputs from the seed, puts `values` (may be NULL) into them, and computes what outputs are judged by, for at most about
+ * `rows` rows (0: as many as a fixed amount of work allows). */
+bool exam_make(struct exam *exam, const attest_problem *problem, uint64_t seed, const struct value_set *values, int64_t rows,
+               int threads, char *why, size_t why_size);
+void exam_free(struct exam *exam);
+
+/* One run into poisoned outputs, which were made for these inputs; `digest` is that of the inputs. PASS says that it ended, and
+ * left alone what it does not own; it says nothing about the numbers. Else `why` is a sentence. `end` may be NULL. */
+enum verdict subject_run(struct subject subject, const struct inputs *inputs, uint64_t digest, struct outputs *outputs,
+                         enum execution_end *end, char *why, size_t why_size);
+
+/* Judges the outputs of a run; finding->what is a sentence if the verdict is not PASS. INCONCLUSIVE if the judge would accept a
+ * wrong answer (a control) too. Rows that are not judged must at least be finite. */
+enum verdict exam_judge(const struct exam *exam, const struct outputs *outputs, struct finding *finding);
+
+/* A kernel of the library, in this process, as a subject. */
+struct library_kernel {
+    const char *name;
+    int threads;
+    int rubbish; /* what the workspace is filled with */
+};
+struct subject library_subject(struct library_kernel *kernel);
+
+#endif

@@ -1,0 +1,434 @@
+/*
+ * executor.c - the requests that a worker answers (see executor.h for what it is, protocol.h for what is said, sandbox.c for what
+ * the worker cannot do).
+ *
+ * The worker is awake only while a request is under way. A request has a deadline; until then the supervisor sleeps in poll(),
+ * keeps what the worker prints (as much as fits, the rest is thrown away), and looks now and then how much memory it has. After the
+ * answer the worker is stopped, and only when it stands still are outputs looked at: whatever is still going on in it cannot finish
+ * later.
+ *
+ * Inputs are copied in while the worker stands still, after it has mapped their pages and made its plan. So a kernel sees them only
+ * when it runs, or when another slot is loaded after that.
+ */
+#include "supervisor.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gate.h"
+
+enum {
+    LOOK_MS = 100,  /* how often memory is looked at */
+    LEAVE_MS = 500, /* for a worker that has closed its socket, until it has to be on its way out */
+    SHIFT_MOST = 64 /* pages */
+};
+
+static uint64_t random_number(void)
+{
+    uint64_t bits = 0;
+    if (getrandom(&bits, sizeof bits, 0) != (ssize_t)sizeof bits)
+        bits = (uint64_t)(process_clock() * 1e9);
+    return bits;
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------------------- */
+
+/* The worker is to go now: ends it and remembers why. */
+static void give_up_on(struct executor *executor, const struct execution *why)
+{
+    process_bury(executor);
+    executor->end = *why;
+}
+
+/* True if the process has ended by itself; then it has been described and buried. */
+static bool has_ended(struct executor *executor, struct execution *execution)
+{
+    if (!process_has_ended(executor))
+        return false;
+    ending_describe(executor, process_bury(executor), execution);
+    executor->end = *execution;
+    return true;
+}
+
+/* The socket is closed: the process is ending, or it has closed it. */
+static void find_out(struct executor *executor, struct execution *execution)
+{
+    for (int i = 0; i < LEAVE_MS; i++) {
+        if (has_ended(executor, execution))
+            return;
+        process_drain(executor);
+        poll(NULL, 0, 1);
+    }
+    ending_say(execution, EXECUTION_INVALID, "it closed the socket that the worker speaks through");
+    give_up_on(executor, execution);
+}
+
+static bool stand_still(struct executor *executor, struct execution *execution)
+{
+    int status = 0;
+    if (process_halt(executor, &status))
+        return true;
+    ending_describe(executor, status, execution);
+    executor->end = *execution;
+    return false;
+}
+
+/* Private memory of the worker, and shared memory that is not ours. */
+static int64_t memory_used(const struct executor *executor)
+{
+    int64_t shared = process_number(executor, "RssShmem") - (int64_t)sizeof(struct board) - 65536;
+    for (int i = 0; i < EXECUTOR_SLOTS; i++)
+        shared -= (int64_t)(executor->slots[i].size[0] + executor->slots[i].size[1]);
+    return process_number(executor, "RssAnon") + (shared > 0 ? shared : 0);
+}
+
+/* False, and the worker ended, if it is past its time or its memory. */
+static bool may_go_on(struct executor *executor, double deadline, struct execution *execution)
+{
+    int64_t used = executor->relaxed ? 0 : memory_used(executor);
+    if (used > executor->memory) {
+        ending_say(execution, EXECUTION_GREEDY, "it used %.0f MiB of memory; %.0f are allowed beside the tensors",
+                   (double)used / 0x1p20, (double)executor->memory / 0x1p20);
+    } else if (process_clock() > deadline) {
+        ending_say(execution, EXECUTION_HUNG, "it did not end within %g seconds", executor->seconds);
+        ending_quote(executor, execution);
+    } else {
+        return true;
+    }
+    give_up_on(executor, execution);
+    return false;
+}
+
+/* Waits for an answer of `size` bytes; *seconds is when it came, by the clock. */
+static bool await(struct executor *executor, void *answer, size_t size, double deadline, double *seconds,
+                  struct execution *execution)
+{
+    double look = process_clock() + 1e-3 * LOOK_MS;
+    for (;;) {
+        struct pollfd files[2] = {{executor->control, POLLIN, 0}, {executor->output, POLLIN, 0}};
+        int ready = poll(files, 2, LOOK_MS);
+        if (ready > 0 && files[0].revents) {
+            ssize_t got = recv(executor->control, answer, size, MSG_DONTWAIT | MSG_TRUNC);
+            *seconds = process_clock();
+            if (got == (ssize_t)size)
+                return true;
+            if (got < 0 && (errno == EAGAIN || errno == EINTR))
+                continue;
+            if (got <= 0) {
+                find_out(executor, execution);
+                return false;
+            }
+            ending_say(execution, EXECUTION_INVALID, "it wrote on the socket that the worker speaks through: %zd bytes", got);
+            ending_quote(executor, execution);
+            give_up_on(executor, execution);
+            return false;
+        }
+        if (ready > 0 && files[1].revents & POLLIN)
+            process_drain(executor);
+        else if (ready > 0 && files[1].revents)
+            poll(NULL, 0, 1); /* it has closed its outputs: do not spin */
+        if (process_clock() < look)
+            continue;
+        look = process_clock() + 1e-3 * LOOK_MS;
+        if (has_ended(executor, execution) || !may_go_on(executor, deadline, execution))
+            return false;
+    }
+}
+
+/* One exchange. The answer must have the kind, the length and the number that belong to the request. */
+static bool exchange(struct executor *executor, const void *request, size_t request_size, const int *files, int file_count,
+                     enum message_kind kind, void *answer, size_t answer_size, struct execution *execution)
+{
+    const struct message_head *asked = request, *told = answer;
+    double begin = process_clock(), end = begin;
+    bool sent = process_send(executor, request, request_size, files, file_count);
+    if (!sent && errno != EPIPE && errno != ECONNRESET) {
+        ending_say(execution, EXECUTION_LACKING, "the worker could not be spoken to: %s", strerror(errno));
+        give_up_on(executor, execution);
+        return false;
+    }
+    if (!await(executor, answer, answer_size, begin + executor->seconds, &end, execution))
+        return false;
+    execution->seconds = end - begin;
+    if (told->kind == kind && told->number == asked->number && told->end <= EXECUTION_LACKING)
+        return true;
+    ending_say(execution, EXECUTION_INVALID, "it wrote on the socket that the worker speaks through: an answer came out of turn");
+    ending_quote(executor, execution);
+    give_up_on(executor, execution);
+    return false;
+}
+
+static bool is_there(struct executor *executor, struct execution *execution)
+{
+    *execution = executor->end;
+    if (executor->pid)
+        *execution = (struct execution){.end = EXECUTION_DONE};
+    return executor->pid != 0;
+}
+
+/* A request that is answered by READY. Afterwards the worker still runs. */
+static bool request_ready(struct executor *executor, const void *request, size_t size, const int *files, int file_count,
+                          struct ready *ready, struct execution *execution)
+{
+    if (!exchange(executor, request, size, files, file_count, MESSAGE_READY, ready, sizeof *ready, execution))
+        return false;
+    ready->sentence[sizeof ready->sentence - 1] = '\0';
+    ending_clean(ready->sentence);
+    if (ready->head.end == EXECUTION_DONE)
+        return true;
+    ending_say(execution, (enum execution_end)ready->head.end, "%s", ready->sentence);
+    return false;
+}
+
+/* ---- opening -------------------------------------------------------------------------------------------------------- */
+
+static bool greet(struct executor *executor, const struct executor_spec *spec, int board, struct execution *execution)
+{
+    static struct ready ready;
+    struct hello *hello = calloc(1, sizeof *hello);
+    const char *name = spec->image ? spec->image : spec->kernel;
+    char path[PATH_MAX];
+    if (!hello || (spec->image && !realpath(spec->image, path))) {
+        ending_say(execution, hello ? EXECUTION_INVALID : EXECUTION_LACKING, "it cannot be loaded: %s", strerror(errno));
+        free(hello);
+        return false;
+    }
+    if (spec->image)
+        name = path;
+    hello->head = (struct message_head){.kind = MESSAGE_HELLO, .number = random_number()};
+    hello->threads = spec->threads;
+    hello->guard = spec->guard;
+    hello->relaxed = spec->relaxed;
+    hello->is_image = spec->image != NULL;
+    snprintf(hello->name, sizeof hello->name, "%s", name ? name : "");
+    snprintf(hello->scratch, sizeof hello->scratch, "%s", spec->scratch ? spec->scratch : "");
+    bool good = request_ready(executor, hello, sizeof *hello, &board, 1, &ready, execution) && stand_still(executor, execution);
+    free(hello);
+    if (!good)
+        return false;
+    executor->facts = ready.facts;
+    executor->facts.name[sizeof executor->facts.name - 1] = '\0';
+    executor->facts.needs[sizeof executor->facts.needs - 1] = '\0';
+    executor->facts.summary[sizeof executor->facts.summary - 1] = '\0';
+    ending_clean(executor->facts.name);
+    ending_clean(executor->facts.needs);
+    ending_clean(executor->facts.summary);
+    executor->landlock = ready.landlock;
+    executor->seccomp = process_number(executor, "Seccomp") == 2;
+    executor->has_own_network = process_is_cut_off(executor);
+    return true;
+}
+
+struct executor *executor_open(const struct executor_spec *spec, struct execution *execution)
+{
+    struct executor *executor = calloc(1, sizeof *executor);
+    int board = -1;
+    *execution = (struct execution){.end = EXECUTION_DONE};
+    if (!executor) {
+        ending_say(execution, EXECUTION_LACKING, "out of memory");
+        return NULL;
+    }
+    executor->control = executor->output = -1;
+    executor->seconds = spec->seconds > 0 ? spec->seconds : default_policy.call_seconds;
+    executor->memory = spec->memory > 0 ? spec->memory : (int64_t)default_policy.memory_mb << 20;
+    executor->guard = spec->guard;
+    executor->relaxed = spec->relaxed;
+    bool good = process_start(executor, spec, &board, execution) && greet(executor, spec, board, execution);
+    if (board >= 0)
+        close(board);
+    if (good)
+        return executor;
+    if (spec->wrapper && execution->end == EXECUTION_EXITED)
+        ending_say(execution, EXECUTION_LACKING, "%s does not run here: is it installed?", spec->wrapper[0]);
+    executor_close(executor, NULL);
+    return NULL;
+}
+
+const struct kernel_facts *executor_facts(const struct executor *executor)
+{
+    return &executor->facts;
+}
+
+json_t *executor_sandbox(const struct executor *executor)
+{
+    return json_pack("{s:i, s:b, s:b, s:b, s:b}", "landlock", executor->landlock, "seccomp", executor->seccomp, "network_namespace",
+                     executor->has_own_network, "inputs_read_only", 1, "relaxed", executor->relaxed);
+}
+
+/* ---- problems ------------------------------------------------------------------------------------------------------- */
+
+bool executor_load(struct executor *executor, int slot, const struct inputs *inputs, struct execution *execution)
+{
+    static struct ready ready;
+    struct arena *arena = &executor->slots[slot];
+    char why[256] = "";
+    if (!is_there(executor, execution))
+        return false;
+    arena_free(arena);
+    if (!arena_make(arena, inputs, executor->guard, why, sizeof why)) {
+        ending_say(execution, EXECUTION_LACKING, "%s", why);
+        return false;
+    }
+    struct load load = {.head = {.kind = MESSAGE_LOAD, .number = random_number()},
+                        .slot = slot,
+                        .shift = (uint32_t)(random_number() % SHIFT_MOST),
+                        .problem = inputs->problem};
+    memcpy(load.pieces, arena->pieces, sizeof load.pieces);
+    process_wake(executor);
+    bool good = request_ready(executor, &load, sizeof load, arena->file, 2, &ready, execution);
+    for (int i = 0; i < 2; i++) {
+        close(arena->file[i]);
+        arena->file[i] = -1;
+    }
+    struct execution trouble;
+    if (executor->pid && !stand_still(executor, &trouble)) {
+        *execution = trouble;
+        good = false;
+    }
+    if (good)
+        arena_fill(arena, inputs);
+    else
+        arena_free(arena);
+    return good;
+}
+
+bool executor_fill(struct executor *executor, int slot, const struct inputs *inputs)
+{
+    struct arena *arena = &executor->slots[slot];
+    if (!executor->pid || !arena_is_made(arena) || memcmp(&arena->problem, &inputs->problem, sizeof arena->problem) != 0)
+        return false;
+    arena_fill(arena, inputs);
+    return true;
+}
+
+void executor_poison(struct executor *executor, int slot, int byte)
+{
+    if (arena_is_made(&executor->slots[slot]))
+        arena_poison(&executor->slots[slot], byte);
+}
+
+struct execution executor_run(struct executor *executor, const int *slots, int count, int rubbish)
+{
+    static struct ready ready;
+    struct run run = {.head = {.kind = MESSAGE_RUN, .number = random_number()}, .count = count, .rubbish = rubbish};
+    struct message_head go = {.kind = MESSAGE_GO, .number = random_number()}, done;
+    struct execution execution;
+    if (!is_there(executor, &execution))
+        return execution;
+    for (int i = 0; i < count && i < EXECUTOR_SLOTS; i++)
+        run.slots[i] = slots[i];
+    process_wake(executor);
+    if (request_ready(executor, &run, sizeof run, NULL, 0, &ready, &execution) &&
+        exchange(executor, &go, sizeof go, NULL, 0, MESSAGE_DONE, &done, sizeof done, &execution) && done.end != EXECUTION_DONE)
+        ending_say(&execution, EXECUTION_INVALID, "libattest did not take the tensors: something in the worker was overwritten");
+    struct execution trouble;
+    if (executor->pid && !stand_still(executor, &trouble))
+        return trouble;
+    return execution;
+}
+
+attest_tensors executor_outputs(struct executor *executor, int slot)
+{
+    return arena_outputs(&executor->slots[slot]);
+}
+
+static void copy_output(const attest_problem *problem, char letter, struct buffer *to, const void *from)
+{
+    int64_t first = 0, count = 0;
+    if (!to->base || !from || attest_problem_extent(problem, letter, &first, &count) != ATTEST_OK)
+        return;
+    size_t size = element_size(to->dtype);
+    memcpy((char *)to->at + first * (int64_t)size, (const char *)from + first * (int64_t)size, (size_t)count * size);
+}
+
+void executor_copy(struct executor *executor, int slot, struct outputs *outputs)
+{
+    attest_tensors tensors = executor_outputs(executor, slot);
+    copy_output(&executor->slots[slot].problem, 'o', &outputs->o, tensors.o);
+    copy_output(&executor->slots[slot].problem, 'l', &outputs->lse, tensors.lse);
+}
+
+bool executor_intact(struct executor *executor, int slot, char *why, size_t why_size)
+{
+    if (executor->board->overrun > 0) {
+        snprintf(why, why_size, "it wrote byte %lld behind the end of its scratch memory", (long long)executor->board->overrun);
+        return false;
+    }
+    return arena_intact(&executor->slots[slot], why, why_size);
+}
+
+/* ---- closing -------------------------------------------------------------------------------------------------------- */
+
+void executor_end(struct executor *executor, struct execution *execution)
+{
+    struct message_head end = {.kind = MESSAGE_END, .number = random_number()};
+    double limit = process_clock() + executor->seconds;
+    char stray;
+    bool gone = false;
+    if (!is_there(executor, execution))
+        return;
+    process_wake(executor);
+    process_send(executor, &end, sizeof end, NULL, 0);
+    while (!(gone = process_has_ended(executor)) && process_clock() < limit) {
+        poll(NULL, 0, 1);
+        process_drain(executor);
+    }
+    bool spoke = recv(executor->control, &stray, sizeof stray, MSG_DONTWAIT) > 0;
+    int status = process_bury(executor);
+    if (!gone)
+        ending_say(execution, EXECUTION_HUNG, "it did not let the process end within %g seconds", executor->seconds);
+    else if (spoke)
+        ending_say(execution, EXECUTION_INVALID, "it wrote on the socket that the worker speaks through");
+    else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        ending_describe(executor, status, execution);
+    executor->end = *execution;
+    if (execution->end == EXECUTION_DONE)
+        ending_say(&executor->end, EXECUTION_EXITED, "the worker has ended");
+}
+
+void executor_close(struct executor *executor, struct execution *execution)
+{
+    if (!executor)
+        return;
+    if (execution)
+        executor_end(executor, execution);
+    process_bury(executor);
+    for (int i = 0; i < EXECUTOR_SLOTS; i++)
+        arena_free(&executor->slots[i]);
+    if (executor->board)
+        munmap(executor->board, sizeof *executor->board);
+    if (executor->control >= 0)
+        close(executor->control);
+    if (executor->output >= 0)
+        close(executor->output);
+    free(executor);
+}
+
+/* ---- subject -------------------------------------------------------------------------------------------------------- */
+
+static struct execution run_subject(void *data, const struct inputs *inputs, struct outputs *outputs)
+{
+    struct executor *executor = data;
+    struct execution execution;
+    int slot = 0;
+    if (!executor_load(executor, slot, inputs, &execution))
+        return execution;
+    execution = executor_run(executor, &slot, 1, 0xff);
+    if (execution.end == EXECUTION_DONE)
+        executor_copy(executor, slot, outputs);
+    return execution;
+}
+
+struct subject executor_subject(struct executor *executor)
+{
+    return (struct subject){run_subject, executor};
+}

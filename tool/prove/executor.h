@@ -1,0 +1,128 @@
+/*
+ * executor.h - runs a kernel in a process of its own, and believes nothing it says.
+ *
+ * The supervisor (this process) holds the inputs, the reference, the clock, the seeds and the verdict. The worker (the same
+ * program, started again as `attest worker`) sees the tensors in shared memory, the inputs read-only, runs the kernel through
+ * libattest, and says "done". It runs in a sandbox (sandbox.c): no network, no files but its scratch folder, no other processes,
+ * limits on time and memory. Whatever it prints is kept for the log and means nothing.
+ */
+#ifndef ATTEST_EXECUTOR_H
+#define ATTEST_EXECUTOR_H
+
+#include "inputs.h"
+
+/* Where the tensors lie in the worker. */
+enum guard {
+    GUARD_BANDS, /* between bands of bytes that are checked after each run; ordinary alignment of 64 bytes */
+    GUARD_END,   /* each tensor ends at a page that cannot be touched */
+    GUARD_START, /* each tensor begins right behind such a page */
+    GUARD_FAR    /* likewise; and the pages of Q, K, V and O are EXECUTOR_FAR elements apart. For problems in which a row of each of
+                  * these has a page of its own: their row strides become EXECUTOR_FAR. */
+};
+
+/* A stride that fits in 32 bits, and twice that does not. */
+#define EXECUTOR_FAR (INT64_C(3) << 29)
+
+struct executor_spec {
+    const char *image;  /* the .so; NULL: a kernel of the library */
+    const char *kernel; /* its name, for `image` NULL; NULL: the library's choice, problem by problem */
+    int threads;        /* 0: as many as the machine has */
+    enum guard guard;
+    double seconds;                 /* wall time allowed for loading and for each call; 0: the policy's */
+    int64_t memory;                 /* bytes the worker may use beyond the tensors; 0: the policy's */
+    const char *const *wrapper;     /* NULL, or a command and its arguments, ended by NULL, that the worker is run under */
+    const char *const *environment; /* NULL, or NAME=VALUE strings, ended by NULL, to be added */
+    const char *scratch;            /* NULL, or a folder where the worker may write; without, it can write no file at all */
+    bool relaxed;                   /* for sanitizers and valgrind: a sandbox in which they can work, and no limit of memory */
+};
+
+/* How a request to the worker ended. Only EXECUTION_DONE says that the kernel ran, and even that says nothing of its output. */
+enum execution_end {
+    EXECUTION_DONE,
+    EXECUTION_REFUSED, /* the kernel declares that it does not take this problem; the worker is still there */
+    EXECUTION_CRASHED, /* a signal; sentence has its name and, for a bad address, the tensor and the distance to it */
+    EXECUTION_HUNG,    /* past its time; killed */
+    EXECUTION_EXITED,  /* it left by itself, whatever its status */
+    EXECUTION_GREEDY,  /* past its memory; killed */
+    EXECUTION_INVALID, /* no attest_cpu_kernel_entry, wrong ABI, a table that libattest does not take, an answer out of turn */
+    EXECUTION_LACKING  /* this machine lacks something; nothing is said about the kernel */
+};
+
+struct execution {
+    enum execution_end end;
+    double seconds;     /* from "go" to "done", by the supervisor's clock */
+    char sentence[640]; /* if not DONE: what happened, for people */
+};
+
+/* What the kernel declares of itself. */
+struct kernel_facts {
+    char name[128];
+    char needs[64];
+    char summary[256];
+    uint32_t dtypes;
+    uint64_t refuses;
+};
+
+struct executor;
+
+/* Starts the worker and loads the kernel. NULL unless it ends in EXECUTION_DONE. The worker is this very program (/proc/self/exe)
+ * with the one argument "worker"; see worker.h. */
+struct executor *executor_open(const struct executor_spec *spec, struct execution *execution);
+const struct kernel_facts *executor_facts(const struct executor *executor);
+
+/* Puts a problem with its inputs into slot `slot` (0 <= slot < EXECUTOR_SLOTS), replacing what was there, with poisoned outputs. */
+enum { EXECUTOR_SLOTS = 64 };
+bool executor_load(struct executor *executor, int slot, const struct inputs *inputs, struct execution *execution);
+
+/* Puts other inputs of the same problem into a slot. The worker sleeps meanwhile, so nothing can be computed before the clock runs:
+ * to time a kernel, load all slots first, and then fill them. False if the slot does not hold that problem. */
+bool executor_fill(struct executor *executor, int slot, const struct inputs *inputs);
+
+/* Fills O and LSE of a slot with NaN (0xff), or with other bytes. */
+void executor_poison(struct executor *executor, int slot, int byte);
+
+/* One request: runs the kernel on each of the slots in turn, from a workspace filled with `rubbish` (negative: left alone). The
+ * clock covers exactly this. Afterwards the worker is stopped (SIGSTOP) until the next request, so that nothing can finish later.
+ */
+struct execution executor_run(struct executor *executor, const int *slots, int count, int rubbish);
+
+/* The outputs of a slot, in this process, at the strides of its problem; lse is NULL without ATTEST_LSE. */
+attest_tensors executor_outputs(struct executor *executor, int slot);
+
+/* Copies them into outputs that were made for the same problem. */
+void executor_copy(struct executor *executor, int slot, struct outputs *outputs);
+
+/* False, with a sentence, if inputs, guard bands or gaps of a slot are not as they were. */
+bool executor_intact(struct executor *executor, int slot, char *why, size_t why_size);
+
+/* Memory and files the worker holds now, to see leaks: private bytes, open file descriptors, threads. */
+struct holdings {
+    int64_t bytes, files, threads;
+};
+struct holdings executor_holdings(const struct executor *executor);
+
+/* What the worker and the kernel printed so far (stdout and stderr together), for the log. Borrowed. */
+const char *executor_printed(struct executor *executor);
+
+/* What the sandbox could enforce here, as an object: {"landlock": 3 (version; 0: none), "seccomp": true, "network_namespace": true,
+ * "inputs_read_only": true, "relaxed": false}. New reference. */
+json_t *executor_sandbox(const struct executor *executor);
+
+/* Asks the worker to end, and waits for it. `execution` says whether it ended well: sanitizers report at exit. Nothing can be run
+ * any more, but what was printed is still there. */
+void executor_end(struct executor *executor, struct execution *execution);
+
+/* Frees everything. A worker that is still there is ended first: asked to, if `execution` is not NULL, or else killed. */
+void executor_close(struct executor *executor, struct execution *execution);
+
+/* ---- something that computes problems ------------------------------------------------------------------------------- */
+
+/* What gates and the stage oracle work with: computes the problem of `inputs` into O and LSE of `outputs` (see inputs.h), which
+ * have been poisoned. An executor is one; tests make others. */
+struct subject {
+    struct execution (*run)(void *data, const struct inputs *inputs, struct outputs *outputs);
+    void *data;
+};
+struct subject executor_subject(struct executor *executor); /* loads slot 0, runs, copies the outputs */
+
+#endif

@@ -1,0 +1,87 @@
+/*
+ * gate_speed.c - the speed gate: is the candidate faster than the champion, and really so? Measured by measure.c, judged by
+ * statistics.c.
+ *
+ * PASS is FASTER and nothing else. SLOWER and SAME are FAIL: that is no defect of the kernel, which can be proven all the same.
+ * What is one, an output that is wrong while it is timed or a time that no machine can reach, is FAIL with "cheat": true. The
+ * details are those of measurement_put; every sample is in the artefact "samples".
+ */
+#include "gate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "measure.h"
+
+static void keep_samples(struct proof *proof, struct gate_result *result, const struct measurement *measurement,
+                         const struct measure_spec *spec)
+{
+    char *path = gate_path(proof, "samples.json");
+    json_t *samples = measurement_samples(measurement, spec);
+    if (path && samples && json_dump_file(samples, path, JSON_COMPACT | JSON_SORT_KEYS) == 0)
+        json_put(result->artefacts, "samples", json_string(path));
+    json_decref(samples);
+    free(path);
+}
+
+static void conclude(struct gate_result *result, const struct measurement *measurement)
+{
+    const struct suite_verdict *suite = &measurement->suite;
+    bool cheat = false;
+    switch (measurement->end) {
+    case MEASURE_WRONG:
+        cheat = true;
+        gate_say(result, VERDICT_FAIL, "%s", measurement->sentence);
+        break;
+    case MEASURE_LACKING:
+        gate_say(result, VERDICT_INCONCLUSIVE, "%s", measurement->sentence);
+        break;
+    case MEASURE_INAPPLICABLE:
+        gate_say(result, VERDICT_NOT_APPLICABLE, "%s", measurement->sentence);
+        break;
+    case MEASURE_DONE:
+        cheat = suite->below_floor;
+        if (suite->speed == SPEED_INCONCLUSIVE && !cheat)
+            gate_say(result, VERDICT_INCONCLUSIVE, "%s", suite->sentence);
+        else
+            gate_say(result, suite->speed == SPEED_FASTER ? VERDICT_PASS : VERDICT_FAIL, "%s%s",
+                     suite->speed == SPEED_FASTER || cheat ? "" : "proven speed: ", suite->sentence);
+    }
+    json_put(result->details, "cheat", json_boolean(cheat));
+}
+
+void gate_speed(struct proof *proof, struct gate_result *result)
+{
+    const struct opponent *opponent = &proof->opponent;
+    if (proof->candidate.cuda) {
+        gate_say(result, VERDICT_INCONCLUSIVE, "this build cannot launch CUDA kernels, so nothing was timed");
+        return;
+    }
+    if (proof->reigns) {
+        gate_say(result, VERDICT_NOT_APPLICABLE, "it is the reigning champion itself: there is nobody to beat");
+        return;
+    }
+    if (!opponent->name) {
+        gate_say(result, VERDICT_NOT_APPLICABLE, "no champion yet to compare with");
+        return;
+    }
+    bool any = strcmp(opponent->name, OPPONENT_LIBRARY) == 0;
+    struct measure_spec spec = {
+        .a = {.name = proof->candidate.name, .image = proof->candidate.image},
+        .b = {.name = opponent->name, .image = opponent->image, .kernel = opponent->image || any ? NULL : opponent->name},
+        .problems = &proof->timed,
+        .dtype = proof->candidate.dtype,
+        .policy = &proof->policy,
+        .threads = proof->threads,
+        .seed = proof->seed,
+        .clock = proof->clock,
+    };
+    struct measurement measurement;
+    measure(&spec, &measurement);
+    conclude(result, &measurement);
+    measurement_put(&measurement, &spec, result->details);
+    if (measurement.end == MEASURE_DONE && !measurement.same_binary)
+        keep_samples(proof, result, &measurement, &spec);
+    measurement_free(&measurement);
+}

@@ -1,0 +1,359 @@
+/*
+ * proof.c - a whole proof. The order matters: the policy and the suite are fixed, and their digests stored, before anything runs;
+ * the seed is drawn after the build, so that a source cannot know the inputs it will be judged by; a gate's result is stored before
+ * the next gate begins.
+ */
+#include "proof.h"
+
+#include <attest_kernel.h>
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "embedded.h"
+#include "evidence/champions.h"
+#include "evidence/decision.h"
+#include "evidence/digest.h"
+#include "evidence/statement.h"
+#include "evidence/store.h"
+
+/* ---- opening and closing
+ * --------------------------------------------------------------------------------------------------------- */
+
+static enum exit_code load_suites(struct session *session, struct proof *proof)
+{
+    const struct options *options = &session->options;
+    enum exit_code code = options->suite ? suite_load(session, &proof->suite, options->suite)
+                                         : suite_load_embedded(session, &proof->suite, &embedded_prove_suite);
+    if (code == EXIT_PASS)
+        code = options->timed ? suite_load(session, &proof->timed, options->timed)
+                              : suite_load_embedded(session, &proof->timed, &embedded_speed_suite);
+    return code;
+}
+
+enum exit_code proof_open(struct session *session, const char *word, struct proof *proof)
+{
+    const char *base = getenv("TMPDIR");
+    *proof = (struct proof){.session = session, .policy = default_policy, .clock = session->options.clock};
+    proof->threads = attest_context_threads(session->context);
+    enum exit_code code = candidate_open(session, word, &proof->candidate);
+    if (code == EXIT_PASS)
+        code = load_suites(session, proof);
+    if (code != EXIT_PASS)
+        return code;
+    if (asprintf(&proof->folder, "%s/attest-prove-XXXXXX", base && *base ? base : "/tmp") < 0)
+        proof->folder = NULL;
+    if (!proof->folder || !mkdtemp(proof->folder)) {
+        code =
+            give_up(session, EXIT_LACKING, "set TMPDIR to a folder that can be written", "no scratch folder: %s", strerror(errno));
+        free(proof->folder);
+        proof->folder = NULL;
+    }
+    return code;
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+    (void)status;
+    (void)type;
+    (void)place;
+    remove(path);
+    return 0;
+}
+
+void proof_close(struct proof *proof)
+{
+    if (proof->folder)
+        nftw(proof->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    free(proof->folder);
+    free(proof->opponent.name);
+    free(proof->opponent.image);
+    problem_list_free(&proof->suite);
+    problem_list_free(&proof->timed);
+    candidate_close(&proof->candidate);
+    *proof = (struct proof){0};
+}
+
+/* ---- parts of the record
+ * ----------------------------------------------------------------------------------------------------------- */
+
+json_t *flag_names(uint64_t flags)
+{
+    static const struct {
+        uint64_t flag;
+        const char *name;
+    } names[] = {
+        {ATTEST_CAUSAL, "causal"},   {ATTEST_BOTTOM_RIGHT, "br"},     {ATTEST_WINDOW_LEFT, "wl"},     {ATTEST_WINDOW_RIGHT, "wr"},
+        {ATTEST_SOFTCAP, "softcap"}, {ATTEST_ALIBI, "alibi"},         {ATTEST_BIAS, "bias"},          {ATTEST_SINK, "sink"},
+        {ATTEST_LSE, "lse"},         {ATTEST_VARLEN_Q, "varlenq"},    {ATTEST_VARLEN_KV, "varlenkv"}, {ATTEST_KV_LENGTHS, "lens"},
+        {ATTEST_PAGED, "page"},      {ATTEST_INVARIANT, "invariant"},
+    };
+    json_t *list = json_array();
+    for (int i = 0; i < COUNT_OF(names); i++)
+        if (flags & names[i].flag)
+            json_add(list, json_string(names[i].name));
+    return list;
+}
+
+static json_t *problem_texts(const struct proof *proof, const struct problem_list *list)
+{
+    json_t *texts = json_array();
+    for (int i = 0; i < list->count; i++)
+        if (!proof->candidate.dtype || proof->candidate.dtype == list->entries[i].problem.dtype)
+            json_add(texts, json_string(list->entries[i].text));
+    return texts;
+}
+
+static json_t *time_text(void)
+{
+    char text[32];
+    time_t seconds = time(NULL);
+    struct tm parts;
+    gmtime_r(&seconds, &parts);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return json_string(text);
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static void put_digest(json_t *record, const char *key, const json_t *value)
+{
+    char digest[DIGEST_TEXT];
+    digest_of_json(value, digest);
+    json_put(record, key, json_string(digest));
+}
+
+/* What is known, and fixed, before the first gate. */
+static json_t *begin_record(const struct proof *proof)
+{
+    const struct candidate *candidate = &proof->candidate;
+    json_t *record = json_object(), *policy = policy_json(&proof->policy);
+    json_t *suite =
+        json_pack("{s:o, s:o}", "suite", problem_texts(proof, &proof->suite), "timed", problem_texts(proof, &proof->timed));
+    json_put(record, "kernel", json_string(candidate->name));
+    json_put(record, "word", json_string(candidate->word));
+    json_put(record, "kind", json_string(candidate_kind_name(candidate->kind)));
+    json_put(record, "backend", json_string(candidate->cuda ? "cuda" : "cpu"));
+    json_put(record, "device", machine_json(proof->session->context));
+    if (candidate->cuda) {
+        char class[64];
+        device_class(proof->session->context, true, class, sizeof class);
+        json_put(json_object_get(record, "device"), "class", json_string(class));
+    }
+    json_put(record, "tool", json_pack("{s:s, s:s}", "version", attest_version(), "build", attest_build_id()));
+    json_put(record, "started", time_text());
+    put_digest(record, "policy_digest", policy);
+    put_digest(record, "suite_digest", suite);
+    json_put(record, "policy", policy);
+    json_object_update(record, suite);
+    json_decref(suite);
+    json_put(record, "threads", json_integer(proof->threads));
+    json_put(record, "gates", json_array());
+    return record;
+}
+
+/* The problems that a kernel competes in: those of its one dtype, or "fwd:any". */
+static const char *problem_class(const struct proof *proof)
+{
+    uint32_t dtypes = proof->candidate.dtype ? 1u << proof->candidate.dtype : proof->facts.dtypes;
+    return dtypes == ATTEST_TAKES_F32    ? "fwd:f32"
+           : dtypes == ATTEST_TAKES_F16  ? "fwd:f16"
+           : dtypes == ATTEST_TAKES_BF16 ? "fwd:bf16"
+                                         : "fwd:any";
+}
+
+/* ---- the opponent
+ * -------------------------------------------------------------------------------------------------------------------- */
+
+static bool in_library(const char *kernel)
+{
+    attest_kernel_info info = {.size = sizeof info};
+    for (size_t i = 0; i < attest_kernel_count(); i++)
+        if (attest_kernel_get(i, &info) == ATTEST_OK && strcmp(info.name, kernel) == 0)
+            return true;
+    return false;
+}
+
+/* Who is to be beaten: --vs; for a kernel of the library the reigning champion of its class, if there is one; for a kernel from
+ * elsewhere what the library would choose, problem by problem. A champion is not timed against itself unless it has changed, and
+ * then against the image that won, if that was kept. */
+static bool find_opponent(struct proof *proof, struct store *store, char *why, size_t why_size)
+{
+    struct session *session = proof->session;
+    struct opponent *opponent = &proof->opponent;
+    char class[64];
+    if (session->options.vs) {
+        const char *vs = session->options.vs, *ending = strrchr(vs, '.');
+        opponent->name = strdup(vs);
+        if (ending && strcmp(ending, ".so") == 0)
+            opponent->image = strdup(vs);
+        return opponent->name != NULL;
+    }
+    if (proof->candidate.kind != CANDIDATE_SHIPPED) {
+        opponent->name = strdup(OPPONENT_LIBRARY);
+        return opponent->name != NULL;
+    }
+    json_t *statements = statements_load(session->options.evidence, why, why_size);
+    if (!statements)
+        return false;
+    device_class(session->context, proof->candidate.cuda, class, sizeof class);
+    const char *champion = champion_of(statements, class, problem_class(proof));
+    const char *image = champion ? champion_image(statements, class, problem_class(proof)) : NULL;
+    if (champion && strcmp(champion, proof->candidate.name) != 0) {
+        opponent->name = strdup(champion);
+        if (!in_library(champion))
+            opponent->image = image && store ? store_artefact(store, image) : NULL;
+    } else if (champion && image && store &&
+               strcmp(image, json_string_value(json_object_get(proof->candidate.facts, "image"))) != 0) {
+        opponent->image = store_artefact(store, image);
+        if (opponent->image)
+            opponent->name = strdup(champion);
+    } else if (champion) {
+        proof->reigns = true;
+    }
+    json_decref(statements);
+    if (opponent->name && !opponent->image &&
+        !in_library(opponent->name)) { /* it won on another machine, and is not to be had here */
+        free(opponent->name);
+        opponent->name = NULL;
+    }
+    return true;
+}
+
+/* ---- running
+ * ------------------------------------------------------------------------------------------------------------------------- */
+
+/* The artefacts of a result with digests for paths; kept in the store. */
+static json_t *keep_artefacts(const struct gate_result *result, struct store *store)
+{
+    json_t *kept = json_object(), *path;
+    const char *name;
+    json_object_foreach(result->artefacts, name, path)
+    {
+        char digest[DIGEST_TEXT] = "";
+        if (store ? store_keep(store, json_string_value(path), digest) : digest_of_file(json_string_value(path), digest))
+            json_put(kept, name, json_string(digest));
+    }
+    return kept;
+}
+
+static json_t *result_json(const struct gate *gate, const struct gate_result *result, struct store *store)
+{
+    return json_pack("{s:s, s:s, s:s, s:f, s:O, s:o}", "gate", gate->name, "verdict", verdict_name(result->verdict), "sentence",
+                     result->sentence, "seconds", result->seconds, "details", result->details, "artefacts",
+                     keep_artefacts(result, store));
+}
+
+static bool draw_seed(struct proof *proof)
+{
+    if (proof->seed)
+        return true;
+    uint64_t bits;
+    if (getrandom(&bits, sizeof bits, 0) != (ssize_t)sizeof bits)
+        return false;
+    proof->seed = (bits >> 12) + 1; /* exact as a number of JSON, and never 0 */
+    return true;
+}
+
+struct running {
+    struct proof *proof;
+    const struct proof_options *options;
+    json_t *record;
+    int64_t run;
+};
+
+/* Runs one gate and puts its result on record. */
+static bool run_gate(struct running *running, const struct gate *gate, bool judged, enum verdict *verdict)
+{
+    struct gate_result result = {.verdict = VERDICT_INCONCLUSIVE, .details = json_object(), .artefacts = json_object()};
+    struct store *store = running->options->store;
+    double begin = now();
+    if (!running->options->quiet)
+        progress("%s: %s ...", running->proof->candidate.name, gate->name);
+    snprintf(result.sentence, sizeof result.sentence, "the gate did not say how it ended");
+    gate->run(running->proof, &result);
+    result.seconds = now() - begin;
+    *verdict = result.verdict;
+    bool stored = true;
+    if (judged) {
+        json_t *object = result_json(gate, &result, store);
+        json_add(json_object_get(running->record, "gates"), json_incref(object));
+        stored = !store || store_gate(store, running->run, gate->name, object);
+        json_decref(object);
+        if (!running->options->quiet)
+            progress_clear();
+        if (running->options->finished)
+            running->options->finished(running->options->data, gate, &result);
+    }
+    json_decref(result.details);
+    json_decref(result.artefacts);
+    return stored;
+}
+
+static bool run_gates(struct running *running, char *why, size_t why_size)
+{
+    struct proof *proof = running->proof;
+    const char *only = running->options->only;
+    bool failed = false;
+    for (int i = 0; i < gate_count && !failed; i++) {
+        enum verdict verdict;
+        bool build = i == 0, judged = gate_listed(only, gates[i].name);
+        if (!build && !judged)
+            continue;
+        if (!run_gate(running, &gates[i], judged, &verdict)) {
+            snprintf(why, why_size, "%s", store_error(running->options->store));
+            return false;
+        }
+        if (build &&
+            (!draw_seed(proof) || (verdict == VERDICT_PASS && !find_opponent(proof, running->options->store, why, why_size))))
+            return false;
+        /* Without an image there is nothing to go on with. */
+        failed =
+            verdict == VERDICT_FAIL && gates[i].needed && (!running->options->keep_going || (build && !proof->candidate.image));
+        failed = failed || (build && verdict != VERDICT_PASS && !proof->candidate.image);
+    }
+    return true;
+}
+
+bool proof_run(struct proof *proof, const struct proof_options *options, json_t **record, char *why, size_t why_size)
+{
+    struct running running = {.proof = proof, .options = options, .record = begin_record(proof)};
+    double begin = now();
+    snprintf(why, why_size, "out of memory");
+    *record = NULL;
+    running.run = options->store ? store_begin(options->store, running.record) : 0;
+    if (running.run < 0) {
+        snprintf(why, why_size, "%s", store_error(options->store));
+        json_decref(running.record);
+        return false;
+    }
+    if (!run_gates(&running, why, why_size)) {
+        json_decref(running.record);
+        return false;
+    }
+    json_put(running.record, "problem_class", json_string(problem_class(proof)));
+    json_put(running.record, "candidate", json_incref(proof->candidate.facts));
+    json_put(running.record, "seed", json_integer((json_int_t)proof->seed));
+    json_put(running.record, "opponent", proof->opponent.name ? json_string(proof->opponent.name) : json_null());
+    json_put(running.record, "reigns", json_boolean(proof->reigns));
+    json_put(running.record, "finished", time_text());
+    json_put(running.record, "seconds", json_real(now() - begin));
+    decision_make(running.record);
+    if (options->store && !store_finish(options->store, running.run, running.record)) {
+        snprintf(why, why_size, "%s", store_error(options->store));
+        json_decref(running.record);
+        return false;
+    }
+    *record = running.record;
+    return true;
+}

@@ -1,0 +1,35 @@
+/*
+ * proof.h - a whole proof: gates in their order, the record, the verdict.
+ */
+#ifndef ATTEST_PROOF_H
+#define ATTEST_PROOF_H
+
+#include "gate.h"
+
+struct store;
+
+/* What may be left out or changed; all zeros is an ordinary proof. */
+struct proof_options {
+    const char *only;    /* gates, separated by commas */
+    bool keep_going;     /* after a failure */
+    bool quiet;          /* no progress line */
+    struct store *store; /* where gates are recorded as they finish; NULL: nowhere */
+    void (*finished)(void *data, const struct gate *gate,
+                     const struct gate_result *result); /* called after each gate; may be NULL */
+    void *data;
+};
+
+/* Fills a proof with defaults for a candidate that is open: policy, built-in suites (or --suite and --timed of the session),
+ * threads, opponent (--vs, or the reigning champion in --evidence), a scratch folder, the clock. Says why and returns an exit code
+ * on failure. */
+enum exit_code proof_open(struct session *session, const char *word, struct proof *proof);
+void proof_close(struct proof *proof); /* frees everything and removes the scratch folder */
+
+/* Runs the gates. The record (docs/evidence.md) is a new reference. False only if the record could not be made or stored. A seed
+ * that is not 0 is used as it is (to reproduce); otherwise it is drawn after the build. */
+bool proof_run(struct proof *proof, const struct proof_options *options, json_t **record, char *why, size_t why_size);
+
+/* Names for the flags of a problem, to say what a kernel refuses: an array of strings. New reference. */
+json_t *flag_names(uint64_t flags);
+
+#endif

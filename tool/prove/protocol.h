@@ -1,0 +1,107 @@
+/*
+ * protocol.h - what the supervisor (executor.c) and the worker (worker.c) say to each other, over a socket that keeps messages
+ * apart.
+ *
+ *     supervisor                                  worker
+ *     HELLO   image, threads; the board's fd      loads the kernel               -> READY with facts, or a refusal
+ *     LOAD    a problem, where its tensors lie;   maps them, makes a plan        -> READY, or a refusal
+ *             the fds of inputs and outputs
+ *     RUN     slots, rubbish                      fills the workspace            -> READY
+ *     GO                                          runs the kernel on the slots   -> DONE
+ *     END                                         exits with status 0
+ *
+ * Every answer repeats the number of its request, which the supervisor draws at random. An answer of another length, kind or number
+ * ends the conversation. The tensors of a slot lie in two files in memory, one for inputs (which the worker can only read) and one
+ * for outputs; a tensor has whole pages of its file to itself, its piece.
+ */
+#ifndef ATTEST_PROTOCOL_H
+#define ATTEST_PROTOCOL_H
+
+#include <attest.h>
+#include <stddef.h>
+
+#include "executor.h"
+
+enum { CONTROL_FILE = 3 }; /* the worker's end of the socket */
+
+/* Statuses that a worker leaves with when it cannot go on: nobody to speak to, no memory for guarded scratch. */
+enum { EXIT_LOST = 125, EXIT_MEMORY = 124 };
+
+enum tensor_place {
+    PLACE_Q,
+    PLACE_K,
+    PLACE_V,
+    PLACE_BIAS,
+    PLACE_SLOPES,
+    PLACE_SINKS,
+    PLACE_CU_Q,
+    PLACE_CU_KV,
+    PLACE_LENGTHS,
+    PLACE_PAGES,
+    PLACE_O, /* from here on outputs */
+    PLACE_LSE,
+    PLACE_COUNT
+};
+
+/* Where a tensor lies. All in bytes. */
+struct piece {
+    uint64_t offset; /* of the piece in its file; a multiple of the page size */
+    uint64_t size;   /* of the piece, whole pages; 0: the problem has no such tensor */
+    uint64_t start;  /* of the tensor's extent in the piece */
+    uint64_t bytes;  /* of the extent */
+    int64_t at;      /* of the tensor's pointer, from the beginning of the piece */
+};
+
+enum message_kind { MESSAGE_HELLO = 1, MESSAGE_LOAD, MESSAGE_RUN, MESSAGE_GO, MESSAGE_END, MESSAGE_READY, MESSAGE_DONE };
+
+struct message_head {
+    uint32_t kind;
+    uint32_t end; /* of an answer: enum execution_end */
+    uint64_t number;
+};
+
+struct hello {
+    struct message_head head;
+    int32_t threads;
+    uint32_t guard;
+    uint32_t relaxed;
+    uint32_t is_image;
+    char name[4096];    /* path of the image, or name of the kernel */
+    char scratch[4096]; /* folder where the worker may write, or "" */
+};
+
+struct load {
+    struct message_head head;
+    int32_t slot;
+    uint32_t shift; /* pages left free before the tensors, so that they come to lie somewhere else */
+    attest_problem problem;
+    struct piece pieces[PLACE_COUNT];
+};
+
+struct run {
+    struct message_head head;
+    int32_t count;
+    int32_t rubbish;
+    int32_t slots[EXECUTOR_SLOTS];
+};
+
+/* READY, with facts after HELLO. If head.end is not EXECUTION_DONE, `sentence` says why. */
+struct ready {
+    struct message_head head;
+    char sentence[640];
+    struct kernel_facts facts;
+    int32_t landlock; /* version of its interface, 0: none */
+};
+
+/* A page that both see. The worker notes here where the pieces are, and its signal handler why it dies. For sentences only. */
+struct board {
+    uint64_t bases[EXECUTOR_SLOTS][PLACE_COUNT];
+    uint64_t scratch_begin, scratch_end; /* guarded scratch memory of the thread that died; 0: none */
+    int64_t overrun;                     /* byte behind the end of scratch memory that was written, from 1 on; 0: none */
+    uint64_t address, stack;             /* that was touched, and of the stack */
+    int32_t signal;
+    int32_t call;    /* number of the system call that was refused */
+    int32_t written; /* 1: the address was written, 0: it was read, -1: not known */
+};
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * sandbox.h - takes away from a process what a kernel has no need of. What is taken, and why, is at the head of sandbox.c.
+ */
+#ifndef ATTEST_SANDBOX_H
+#define ATTEST_SANDBOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Between fork and exec, in the child: ends with its parent, has no core file, a session of its own, a network of its own if it can
+ * be, and limits. Only calls that are safe there. `data` is in bytes; 0: no limit. */
+void sandbox_before_exec(int parent, unsigned long data, unsigned long file_size);
+
+/* Files: system libraries (with `relaxed` everything) and the folder of `image` (NULL: none) can be read, files below `scratch`
+ * ("": none) also be written, nothing else opened. For the calling thread and those it will start. Version of Landlock, or 0 if this
+ * kernel has none. */
+int sandbox_files(const char *image, const char *scratch, bool relaxed);
+
+/* What is left to do. */
+enum sandbox_level {
+    SANDBOX_LOADING, /* files can be opened for reading, as far as Landlock allows: for loading an image */
+    SANDBOX_SCRATCH, /* files can be opened as far as Landlock allows */
+    SANDBOX_NO_FILES,
+    SANDBOX_RELAXED /* all but what no tool does: for sanitizers, which start threads, trace and look at files */
+};
+
+/* System calls, for all threads of the process. Can be called again to take more away. False if the kernel has no seccomp. */
+bool sandbox_calls(enum sandbox_level level);
+
+/* What the process wanted when it made this refused call: "open a socket (socket)". */
+void sandbox_call_text(int number, char *text, size_t size);
+
+#endif

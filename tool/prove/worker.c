@@ -1,0 +1,478 @@
+/*
+ * worker.c - the process that a kernel runs in (see executor.h and protocol.h).
+ *
+ * The kernel shares this process and can do to it what it likes. So nothing here is a judgement: this code maps tensors, calls
+ * libattest, and answers. The order at the start matters: files are closed off first, then the threads are started, so that they
+ * are closed off too; then system calls, for all threads, after which no thread can be started; then the image is loaded; and then
+ * even the opening of files is refused.
+ */
+#include "worker.h"
+
+#include <attest_kernel.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <omp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "protocol.h"
+#include "sandbox.h"
+#include "scratch.h"
+
+enum { ALTERNATE_STACK = 1 << 16 }; /* bytes; a frame with AVX-512 and AMX state takes about 12 KiB */
+
+struct mapping {
+    unsigned char *base; /* of everything that was reserved */
+    size_t size;
+};
+
+struct worker_slot {
+    struct mapping mapping;
+    attest_plan *plan;
+    attest_tensors tensors;
+};
+
+static struct worker {
+    struct hello hello;
+    attest_context *context;
+    struct board *board;
+    const char *kernel; /* name to make plans with; NULL: the library's choice */
+    struct kernel_facts facts;
+    struct worker_slot slots[EXECUTOR_SLOTS];
+    struct mapping room; /* of the workspace */
+    unsigned char *workspace;
+    size_t workspace_size;
+    int landlock;
+    void (*poison)(void const volatile *, size_t), (*unpoison)(void const volatile *, size_t); /* of AddressSanitizer, or NULL */
+} worker;
+
+/* ---- answers -------------------------------------------------------------------------------------------------------- */
+
+static struct ready answer;
+
+/* Notes why a request cannot be served. Returns false, so that a function can end with it. */
+static bool refuse(enum execution_end end, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool refuse(enum execution_end end, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(answer.sentence, sizeof answer.sentence, format, arguments);
+    va_end(arguments);
+    answer.head.end = end;
+    return false;
+}
+
+static void say(const void *message, size_t size)
+{
+    while (send(CONTROL_FILE, message, size, MSG_NOSIGNAL) < 0)
+        if (errno != EINTR)
+            _exit(EXIT_LOST);
+}
+
+static void say_ready(uint64_t number, bool good)
+{
+    answer.head.kind = MESSAGE_READY;
+    answer.head.number = number;
+    if (good)
+        answer.head.end = EXECUTION_DONE;
+    say(&answer, sizeof answer);
+}
+
+/* A message with the files that came along. */
+static ssize_t hear(void *message, size_t size, int *files, int most_files)
+{
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(2 * sizeof(int))];
+    } control = {0};
+    struct iovec vector = {message, size};
+    struct msghdr envelope = {
+        .msg_iov = &vector, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
+    ssize_t got;
+    while ((got = recvmsg(CONTROL_FILE, &envelope, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+        ;
+    for (int i = 0; i < most_files; i++)
+        files[i] = -1;
+    const struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&envelope) : NULL;
+    if (head && head->cmsg_type == SCM_RIGHTS) {
+        size_t bytes = head->cmsg_len - CMSG_LEN(0);
+        if (bytes <= (size_t)most_files * sizeof *files)
+            memcpy(files, CMSG_DATA(head), bytes);
+    }
+    return got;
+}
+
+/* ---- crashes -------------------------------------------------------------------------------------------------------- */
+
+/* Notes what happened on the board. The default action is in place again (SA_RESETHAND), so the signal comes back and ends the
+ * process. */
+static void note_crash(int number, siginfo_t *info, void *context)
+{
+    struct board *board = worker.board;
+    board->written = -1;
+    board->address = (uint64_t)(uintptr_t)info->si_addr;
+#if defined(__x86_64__)
+    const ucontext_t *state = context;
+    if (number == SIGSEGV)
+        board->written = (state->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+    board->stack = (uint64_t)state->uc_mcontext.gregs[REG_RSP];
+#elif defined(__aarch64__)
+    const ucontext_t *state = context;
+    board->stack = state->uc_mcontext.sp;
+#else
+    (void)context;
+#endif
+    scratch_range(&board->scratch_begin, &board->scratch_end);
+    if (number == SIGSYS)
+        board->call = info->si_syscall;
+    board->signal = number;
+    if (number == SIGSYS) /* the call would return and not be made again */
+        raise(SIGSYS);
+}
+
+/* A stack to handle a signal on, for this thread. */
+static void make_alternate_stack(void)
+{
+    stack_t stack = {.ss_size = ALTERNATE_STACK};
+    stack.ss_sp = mmap(NULL, ALTERNATE_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stack.ss_sp != MAP_FAILED)
+        sigaltstack(&stack, NULL);
+}
+
+static void watch_for_crashes(void)
+{
+    static const int fatal[] = {SIGSYS, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    int count = worker.poison ? 1 : COUNT_OF(fatal); /* a sanitizer has its own handlers for the others */
+    for (int i = 0; i < count; i++) {
+        struct sigaction action = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | (int)SA_RESETHAND};
+        action.sa_sigaction = note_crash;
+        sigaction(fatal[i], &action, NULL);
+    }
+}
+
+/* ---- loading the kernel --------------------------------------------------------------------------------------------- */
+
+/* What the library's own kernels take is found by asking for plans. */
+static void probe_facts(struct kernel_facts *facts)
+{
+    static const attest_dtype dtypes[] = {ATTEST_F32, ATTEST_F16, ATTEST_BF16};
+    attest_problem problem;
+    attest_plan *plan;
+    attest_dtype taken = ATTEST_F32;
+    for (int i = 0; i < COUNT_OF(dtypes); i++) {
+        attest_problem_init(&problem, dtypes[i], 1, 1, 1, 1, 1, 1);
+        if (attest_plan_create(worker.context, &problem, worker.kernel, &plan) == ATTEST_ERROR_UNSUPPORTED)
+            continue;
+        attest_plan_destroy(plan);
+        facts->dtypes |= 1u << dtypes[i];
+        taken = dtypes[i];
+    }
+    for (int bit = 0; bit < 14; bit++) {
+        uint64_t flag = UINT64_C(1) << bit;
+        attest_problem_init(&problem, taken, 1, 1, 1, 1, 1, 1);
+        problem.flags |= flag;
+        problem.softcap = flag == ATTEST_SOFTCAP ? 1 : 0;
+        problem.dtype_bias = flag == ATTEST_BIAS ? taken : 0;
+        problem.total_q = flag == ATTEST_VARLEN_Q;
+        problem.total_kv = flag == ATTEST_VARLEN_KV;
+        problem.page_size = problem.page_count = flag == ATTEST_PAGED;
+        attest_problem_pack(&problem);
+        if (attest_plan_create(worker.context, &problem, worker.kernel, &plan) == ATTEST_ERROR_UNSUPPORTED)
+            facts->refuses |= flag;
+        attest_plan_destroy(plan);
+    }
+}
+
+/* The kernel of that name; or, without a name, whatever the library chooses for each problem. */
+static bool find_library_kernel(void)
+{
+    attest_kernel_info info = {.size = sizeof info};
+    if (!worker.hello.name[0]) {
+        snprintf(worker.facts.name, sizeof worker.facts.name, "library");
+        worker.facts.dtypes = ATTEST_TAKES_F32 | ATTEST_TAKES_F16 | ATTEST_TAKES_BF16;
+        return true;
+    }
+    for (size_t i = 0; i < attest_kernel_count(); i++) {
+        if (attest_kernel_get(i, &info) != ATTEST_OK || strcmp(info.name, worker.hello.name) != 0)
+            continue;
+        worker.kernel = info.name;
+        snprintf(worker.facts.name, sizeof worker.facts.name, "%s", info.name);
+        snprintf(worker.facts.needs, sizeof worker.facts.needs, "%s", info.needs);
+        snprintf(worker.facts.summary, sizeof worker.facts.summary, "%s", info.summary);
+        probe_facts(&worker.facts);
+        return true;
+    }
+    return refuse(EXECUTION_INVALID, "no kernel of this build is called %.100s; 'attest list' names them", worker.hello.name);
+}
+
+static bool load_image(void)
+{
+    void *image = dlopen(worker.hello.name, RTLD_NOW | RTLD_LOCAL);
+    if (!image)
+        return refuse(EXECUTION_INVALID, "it cannot be loaded: %.500s", dlerror());
+    const attest_cpu_kernel *(*entry)(void) = NULL;
+    void *symbol = dlsym(image, ATTEST_CPU_KERNEL_ENTRY);
+    memcpy(&entry, &symbol, sizeof entry);
+    if (!entry)
+        return refuse(EXECUTION_INVALID, "it does not export " ATTEST_CPU_KERNEL_ENTRY "; see attest_kernel.h");
+    const attest_cpu_kernel *kernel = entry();
+    if (!kernel)
+        return refuse(EXECUTION_INVALID, ATTEST_CPU_KERNEL_ENTRY " returned NULL");
+    /* The table is checked by libattest, which takes the one of scratch.c where scratch memory is to be guarded. */
+    if (kernel->abi == ATTEST_KERNEL_ABI && kernel->tile && kernel->scratch_size && worker.hello.guard != GUARD_BANDS)
+        kernel = scratch_guard(kernel, (enum guard)worker.hello.guard, worker.board);
+    if (attest_context_add_kernel(worker.context, kernel) != ATTEST_OK)
+        return refuse(EXECUTION_INVALID, "libattest does not take its table: %.500s", attest_context_detail(worker.context));
+    snprintf(worker.facts.name, sizeof worker.facts.name, "%s", kernel->name);
+    snprintf(worker.facts.needs, sizeof worker.facts.needs, "%s", kernel->needs);
+    snprintf(worker.facts.summary, sizeof worker.facts.summary, "%s", kernel->summary ? kernel->summary : "");
+    worker.facts.dtypes = kernel->dtypes;
+    worker.facts.refuses = kernel->refuses;
+    worker.kernel = worker.facts.name;
+    return true;
+}
+
+static bool set_up(void)
+{
+    const struct hello *hello = &worker.hello;
+    void *symbol = dlsym(RTLD_DEFAULT, "__asan_poison_memory_region");
+    memcpy(&worker.poison, &symbol, sizeof worker.poison);
+    symbol = dlsym(RTLD_DEFAULT, "__asan_unpoison_memory_region");
+    memcpy(&worker.unpoison, &symbol, sizeof worker.unpoison);
+    attest_status status = attest_context_create(&worker.context);
+    if (status == ATTEST_OK && hello->threads > 0)
+        status = attest_context_set_threads(worker.context, hello->threads);
+    if (status != ATTEST_OK)
+        return refuse(EXECUTION_LACKING, "no context: %.500s", attest_context_detail(worker.context));
+    watch_for_crashes();
+    worker.landlock = sandbox_files(hello->is_image ? hello->name : NULL, hello->scratch, hello->relaxed);
+    /* The team of threads that libattest will use, of exactly this size. */
+#pragma omp parallel num_threads(attest_context_threads(worker.context))
+    make_alternate_stack();
+    enum sandbox_level level = hello->relaxed                       ? SANDBOX_RELAXED
+                               : worker.landlock && *hello->scratch ? SANDBOX_SCRATCH
+                                                                    : SANDBOX_LOADING;
+    bool filtered = sandbox_calls(level);
+    if (!hello->is_image)
+        return find_library_kernel();
+    if (!filtered && !hello->relaxed)
+        return refuse(EXECUTION_LACKING, "this system does not let a process give up system calls (seccomp), and a kernel from "
+                                         "elsewhere is not run without");
+    if (!load_image())
+        return false;
+    if (level == SANDBOX_LOADING)
+        sandbox_calls(SANDBOX_NO_FILES);
+    return true;
+}
+
+/* ---- memory --------------------------------------------------------------------------------------------------------- */
+
+static void unmap(struct mapping *mapping)
+{
+    if (mapping->size && worker.unpoison)
+        worker.unpoison(mapping->base, mapping->size);
+    if (mapping->size)
+        munmap(mapping->base, mapping->size);
+    *mapping = (struct mapping){0};
+}
+
+/* Addresses that cannot be touched. */
+static bool reserve(struct mapping *mapping, size_t size)
+{
+    void *base = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return refuse(EXECUTION_LACKING, "no addresses for %zu bytes: %s", size, strerror(errno));
+    *mapping = (struct mapping){base, size};
+    return true;
+}
+
+/* Bytes from one page of a tensor to the next. */
+static size_t page_step(const struct load *load, int place)
+{
+    bool far = worker.hello.guard == GUARD_FAR && (place <= PLACE_V || place == PLACE_O);
+    uint32_t dtype = place == PLACE_O ? load->problem.dtype_o : load->problem.dtype;
+    return far ? EXECUTOR_FAR * element_size(dtype) : (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The problem as the kernel sees it. */
+static attest_problem problem_of(const struct load *load)
+{
+    attest_problem problem = load->problem;
+    if (worker.hello.guard == GUARD_FAR)
+        problem.stride_q[2] = problem.stride_k[2] = problem.stride_v[2] = problem.stride_o[2] = EXECUTOR_FAR;
+    return problem;
+}
+
+/* Maps the pages of a piece, `step` bytes apart. */
+static bool map_piece(unsigned char *at, const struct piece *piece, size_t step, bool output, int file)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), run = step > page ? page : (size_t)piece->size;
+    for (size_t offset = 0; offset < piece->size; offset += run, at += step)
+        if (mmap(at, run, output ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED | MAP_FIXED | MAP_POPULATE, file,
+                 (off_t)(piece->offset + offset)) == MAP_FAILED)
+            return refuse(EXECUTION_LACKING, "a tensor could not be mapped: %s", strerror(errno));
+    return true;
+}
+
+/* Maps the pieces one after the other, with a page between them that cannot be touched. */
+static bool map_pieces(const struct load *load, const int files[2], struct worker_slot *slot)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = ((size_t)load->shift + 1) * page;
+    for (int i = 0; i < PLACE_COUNT; i++)
+        size += load->pieces[i].size ? (size_t)load->pieces[i].size / page * page_step(load, i) + page : 0;
+    if (!reserve(&slot->mapping, size))
+        return false;
+    void *pointers[PLACE_COUNT] = {0};
+    unsigned char *at = slot->mapping.base + ((size_t)load->shift + 1) * page;
+    for (int i = 0; i < PLACE_COUNT; i++) {
+        const struct piece *piece = &load->pieces[i];
+        bool output = i >= PLACE_O;
+        worker.board->bases[load->slot][i] = 0;
+        if (!piece->size)
+            continue;
+        if (!map_piece(at, piece, page_step(load, i), output, files[output]))
+            return false;
+        worker.board->bases[load->slot][i] = (uint64_t)(uintptr_t)at;
+        pointers[i] = at + piece->at;
+        if (worker.poison) {
+            worker.poison(at, (size_t)piece->start);
+            worker.poison(at + piece->start + piece->bytes, (size_t)(piece->size - piece->start - piece->bytes));
+        }
+        at += piece->size / page * page_step(load, i) + page;
+    }
+    slot->tensors = (attest_tensors){.size = sizeof slot->tensors,
+                                     .q = pointers[PLACE_Q],
+                                     .k = pointers[PLACE_K],
+                                     .v = pointers[PLACE_V],
+                                     .o = pointers[PLACE_O],
+                                     .lse = pointers[PLACE_LSE],
+                                     .bias = pointers[PLACE_BIAS],
+                                     .alibi_slopes = pointers[PLACE_SLOPES],
+                                     .sinks = pointers[PLACE_SINKS],
+                                     .cu_seqlens_q = pointers[PLACE_CU_Q],
+                                     .cu_seqlens_kv = pointers[PLACE_CU_KV],
+                                     .kv_lengths = pointers[PLACE_LENGTHS],
+                                     .page_table = pointers[PLACE_PAGES]};
+    return true;
+}
+
+/* The workspace for the largest plan, at new addresses, between pages that cannot be touched. */
+static bool make_workspace(uint32_t shift)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), most = 0;
+    for (int i = 0; i < EXECUTOR_SLOTS; i++)
+        if (worker.slots[i].plan && attest_plan_workspace_size(worker.slots[i].plan) > most)
+            most = attest_plan_workspace_size(worker.slots[i].plan);
+    unmap(&worker.room);
+    worker.workspace = NULL;
+    worker.workspace_size = most;
+    size_t used = (most + 63) / 64 * 64, pages = (used + page - 1) / page * page;
+    if (most > SIZE_MAX / 4 || !reserve(&worker.room, pages + (shift + 2) * page) ||
+        mprotect(worker.room.base + (shift + 1) * page, pages, PROT_READ | PROT_WRITE) != 0)
+        return refuse(EXECUTION_GREEDY, "it asks for a workspace of %zu bytes, which is not to be had", most);
+    worker.workspace = worker.room.base + (shift + 1) * page + (worker.hello.guard == GUARD_END ? pages - used : 0);
+    return true;
+}
+
+static bool load_slot(const struct load *load, const int files[2])
+{
+    if (load->slot < 0 || load->slot >= EXECUTOR_SLOTS)
+        return refuse(EXECUTION_INVALID, "there is no such slot");
+    if (files[0] < 0 || files[1] < 0)
+        return refuse(EXECUTION_GREEDY, "it has opened so many files that the worker can open none");
+    struct worker_slot *slot = &worker.slots[load->slot];
+    attest_plan_destroy(slot->plan);
+    slot->plan = NULL;
+    unmap(&slot->mapping);
+    attest_problem problem = problem_of(load);
+    attest_status status = attest_plan_create(worker.context, &problem, worker.kernel, &slot->plan);
+    if (status != ATTEST_OK)
+        return refuse(status == ATTEST_ERROR_UNSUPPORTED ? EXECUTION_REFUSED : EXECUTION_LACKING, "%.600s",
+                      attest_context_detail(worker.context));
+    if (map_pieces(load, files, slot) && make_workspace(load->shift))
+        return true;
+    attest_plan_destroy(slot->plan);
+    slot->plan = NULL;
+    return false;
+}
+
+/* ---- running -------------------------------------------------------------------------------------------------------- */
+
+static bool may_run(const struct run *run)
+{
+    if (run->count < 0 || run->count > EXECUTOR_SLOTS)
+        return refuse(EXECUTION_INVALID, "there are not so many slots");
+    for (int i = 0; i < run->count; i++)
+        if (run->slots[i] < 0 || run->slots[i] >= EXECUTOR_SLOTS || !worker.slots[run->slots[i]].plan)
+            return refuse(EXECUTION_INVALID, "slot %d is empty", run->slots[i]);
+    return true;
+}
+
+static void run_slots(const struct run *run)
+{
+    struct message_head go, done = {.kind = MESSAGE_DONE, .end = EXECUTION_DONE};
+    bool good = may_run(run);
+    if (good && run->rubbish >= 0)
+        memset(worker.workspace, run->rubbish, worker.workspace_size);
+    say_ready(run->head.number, good);
+    if (!good || hear(&go, sizeof go, NULL, 0) != (ssize_t)sizeof go || go.kind != MESSAGE_GO)
+        return;
+    for (int i = 0; i < run->count; i++) {
+        const struct worker_slot *slot = &worker.slots[run->slots[i]];
+        if (attest_run(worker.context, slot->plan, &slot->tensors, worker.workspace, worker.workspace_size, NULL) != ATTEST_OK)
+            done.end = EXECUTION_INVALID;
+    }
+    done.number = go.number;
+    say(&done, sizeof done);
+}
+
+/* ---- the conversation ----------------------------------------------------------------------------------------------- */
+
+static bool begin(void)
+{
+    int files[2];
+    if (hear(&worker.hello, sizeof worker.hello, files, 2) != (ssize_t)sizeof worker.hello ||
+        worker.hello.head.kind != MESSAGE_HELLO)
+        return false;
+    worker.board = mmap(NULL, sizeof *worker.board, PROT_READ | PROT_WRITE, MAP_SHARED, files[0], 0);
+    close(files[0]);
+    if (worker.board == MAP_FAILED)
+        return false;
+    bool good = set_up();
+    answer.facts = worker.facts;
+    answer.landlock = worker.landlock;
+    say_ready(worker.hello.head.number, good);
+    return good;
+}
+
+int worker_main(void)
+{
+    static union {
+        struct message_head head;
+        struct load load;
+        struct run run;
+    } request;
+    int files[2];
+    if (!begin())
+        return EXIT_LOST;
+    for (;;) {
+        ssize_t got = hear(&request, sizeof request, files, 2);
+        bool load = got == (ssize_t)sizeof request.load && request.head.kind == MESSAGE_LOAD,
+             loaded = load && load_slot(&request.load, files);
+        for (int i = 0; i < 2; i++)
+            if (files[i] >= 0)
+                close(files[i]);
+        if (load)
+            say_ready(request.head.number, loaded);
+        else if (got == (ssize_t)sizeof request.run && request.head.kind == MESSAGE_RUN)
+            run_slots(&request.run);
+        else
+            return got == (ssize_t)sizeof request.head && request.head.kind == MESSAGE_END ? 0 : EXIT_LOST;
+    }
+}
