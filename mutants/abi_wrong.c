@@ -1,7 +1,7 @@
 /*
  * abi_wrong.c - planted: the table is that of another version of the kernel ABI.
  *
- * Caught by: build
+ * Caught by: build (kernel.abi)
  */
 #define ABI 99
 #include "base.h"

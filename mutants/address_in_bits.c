@@ -1,7 +1,7 @@
 /*
  * address_in_bits.c - planted: the order of summing depends on the address of K.
  *
- * Caught by: determinism
+ * Caught by: determinism (another process)
  */
 #define BACKWARDS (__builtin_parityll((unsigned long long)(uintptr_t)task->tensors->k))
 #include "backwards.h"

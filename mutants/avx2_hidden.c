@@ -1,7 +1,7 @@
 /*
  * avx2_hidden.c - planted: uses AVX2 without saying so, and would stop on a machine that lacks it.
  *
- * Caught by: profile
+ * Caught by: profile (instructions of avx2)
  */
 #if defined(__x86_64__)
 __attribute__((target("avx2"), noinline)) static void scale_fast(float *values)

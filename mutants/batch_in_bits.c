@@ -1,7 +1,7 @@
 /*
  * batch_in_bits.c - planted: the order of summing depends on the number of the sequence in its batch.
  *
- * Caught by: determinism
+ * Caught by: determinism (computed alone)
  */
 #define BACKWARDS (task->batch & 1)
 #include "backwards.h"

@@ -1,7 +1,7 @@
 /*
  * divides_by_keys.c - planted: divides by the number of keys, and there may be none.
  *
- * Caught by: memory
+ * Caught by: memory (division by zero)
  */
 #define TASK_BEGIN(task, scratch)                                                                                                  \
     volatile int64_t keys_per_tile = 1024 / task->kv_count;                                                                        \

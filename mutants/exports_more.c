@@ -1,7 +1,7 @@
 /*
  * exports_more.c - planted: it exports a function beside the entry, which could take the place of one of the host.
  *
- * Caught by: build
+ * Caught by: build (exports attest_context_threads_of_mine too)
  */
 #include "base.h"
 

@@ -1,7 +1,7 @@
 /*
  * leaks_files.c - planted: duplicates a file descriptor in every task and never closes it.
  *
- * Caught by: memory
+ * Caught by: memory (open files)
  */
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /*
  * misaligned_access.c - planted: reads Q in words of 8 bytes, whatever its address is.
  *
- * Caught by: memory
+ * Caught by: memory (misaligned)
  */
 #include <attest_kernel.h>
 

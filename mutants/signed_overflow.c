@@ -1,7 +1,7 @@
 /*
  * signed_overflow.c - planted: computes an offset in int, which overflows.
  *
- * Caught by: memory
+ * Caught by: memory (signed integer overflow)
  */
 #include <stdint.h>
 

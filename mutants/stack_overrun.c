@@ -1,7 +1,7 @@
 /*
  * stack_overrun.c - planted: reads an array on the stack one place behind its end.
  *
- * Caught by: memory
+ * Caught by: memory (out of bounds)
  */
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /*
  * warning_in_source.c - planted: A warning of the compiler is left standing: a helper that nobody calls.
  *
- * Caught by: build
+ * Caught by: build (rows_of_a_warp)
  */
 static int rows_of_a_warp(void)
 {

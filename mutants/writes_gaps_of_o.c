@@ -1,7 +1,7 @@
 /*
  * writes_gaps_of_o.c - planted: writes rows of O as wide as their stride, over the gap behind each.
  *
- * Caught by: memory
+ * Caught by: memory (in a gap)
  */
 #include <attest_kernel.h>
 

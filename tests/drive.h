@@ -2,7 +2,7 @@
 #ifndef DRIVE_H
 #define DRIVE_H
 
-#include "verdict.h"
+#include "tolerance.h"
 
 /* The type a kernel rounds P to: bf16 tiles do, as attest.h declares; all else keeps float32. */
 uint32_t kernel_p_dtype(const attest_kernel_info *info, const attest_problem *problem);

@@ -47,6 +47,13 @@ cmp -s my_kernel.c third.c
 [ $? = 1 ] && sed 's/\bthird\b/my_kernel/g' third.c | cmp -s - my_kernel.c
 result $? "a file that is there is left alone"
 
+# What docs/prove.md quotes of the template is there.
+sed -n '/^Take these two lines/,/^The stages/p' "$root/docs/prove.md" | grep -A1 'for (int64_t d' | sed 's/^    //' > quoted
+sed 's/^    //' my_kernel.c | grep -F -A1 -x -f quoted | grep -q 'o\[d\] \*= decay;' && [ -s quoted ]
+result $? "the lines that docs/prove.md takes out are in it"
+grep -q 'attest-flags: -fno-math-errno$' my_kernel.c && grep -q '\.needs = "",' my_kernel.c
+result $? "and so are those that it changes"
+
 # As a new user would: in a folder of one's own, where there is nothing but the kernel.
 mkdir mine && cp my_kernel.c mine/ && cd mine || exit 1
 check_exit 0 "attest prove my_kernel.c" "$attest" prove my_kernel.c --suite "$root/mutants/suite.txt" \

@@ -3,7 +3,7 @@
  * is a plausible wrong kernel; an input set on which one passes would be worthless, so they run on the sets the tests use.
  */
 #include "gen.h"
-#include "verdict.h"
+#include "tolerance.h"
 #include "drive.h"
 #include "tap.h"
 

@@ -24,6 +24,7 @@
 #include "evidence/member.h"
 #include "prove/build.h"
 #include "prove/proof.h"
+#include "prove/stages.h"
 
 enum { MOST_AT_ONCE = 16, PROOF_SECONDS = 240 };
 
@@ -356,11 +357,29 @@ static void stages_found(const json_t *gate, char *text, size_t size)
     }
 }
 
-/* Whether the gate names what was planted: the stages, or else words of its sentence. */
+/* Whether a text is a set of stages, such as "S or mask". */
+static bool is_stages(const char *text)
+{
+    while (*text) {
+        size_t length = strcspn(text, " ");
+        bool found = false;
+        for (int i = 0; i < STAGE_COUNT; i++) {
+            const char *name = stage_name((enum stage)(1 << i));
+            found = found || (strlen(name) == length && strncmp(text, name, length) == 0);
+        }
+        if (!found)
+            return false;
+        text += length;
+        text += strncmp(text, " or ", 4) == 0 ? 4 : strlen(text) ? 1 : 0;
+    }
+    return true;
+}
+
+/* Whether the gate names what was planted: exactly these stages, or these words in its sentence. */
 static bool diagnosed(const struct mutant *mutant, const json_t *gate, char *found, size_t size)
 {
     stages_found(gate, found, size);
-    if (*found)
+    if (is_stages(mutant->names))
         return strcmp(found, mutant->names) == 0;
     bool said = strstr(text_at(gate, "sentence"), mutant->names) != NULL;
     snprintf(found, size, "%s", said ? mutant->names : "something else");

@@ -65,6 +65,7 @@ enum mistake {
     NEITHER_RESCALED,
     NEIGHBOURS_FACTOR,
     RESCALED_TWICE,
+    PIECES_DIVIDED, /* each tile by its own sum, and all by the whole sum */
     /* PV */
     VALUES_PAIRED,
     TILE_LOST,
@@ -280,6 +281,8 @@ static void add_tile(const struct kernel *k, struct carried *row, int64_t first,
     }
     bool keep_l = is(k, SUM_NOT_RESCALED) || is(k, NEITHER_RESCALED), keep_o = is(k, O_NOT_RESCALED) || is(k, NEITHER_RESCALED);
     row->l = row->l * (keep_l ? 1 : factor) + sum;
+    for (int64_t n = 0; n < k->planted->tile && is(k, PIECES_DIVIDED) && sum > 0; n++)
+        s[n] /= sum;
     row->m = now;
     for (int64_t d = 0; d < p->dim_v; d++) {
         float o = row->o[d] * (keep_o ? 1 : factor);

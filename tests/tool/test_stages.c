@@ -73,6 +73,7 @@ static const struct plant {
     {NOT_DIVIDED, "not divided", PLAIN, 16, NORM, "not divided by the sum", "row factor", -1, 0, -1},
     {RECIPROCAL_ROUGH, "rough reciprocal", PLAIN, 16, NORM, "approximate", NULL, -1, 0, -1},
     {NEIGHBOURS_SUM, "sum of the neighbour", CAUSAL, 32, NORM, "something else than its sum", NULL, -1, 0, -1},
+    {PIECES_DIVIDED, "pieces divided by their sums", PLAIN, 16, NORM, "divided by their own sums", NULL, 64, 0, -1},
     {SINK_MISSING, "sink missing", "fwd:f32:b1:h2:sq20:skv70:d16:sink:lse", 32, NORM, "the sink is missing", NULL, -1, 0, -1},
     {SINK_NOT_IN_O, "sink not in O", "fwd:f32:b1:h2:sq20:skv70:d16:sink:lse", 32, NORM, "without it", NULL, -1, 0, -1},
 

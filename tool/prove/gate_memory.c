@@ -312,7 +312,7 @@ static bool run_sanitizers(struct memory *memory)
 {
     const char *image = memory->proof->candidate.checked;
     char preload[256];
-    const char *environment[] = {preload, "ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:exitcode=99",
+    const char *environment[] = {preload, "ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=0:exitcode=99",
                                  "UBSAN_OPTIONS=print_stacktrace=1", "OMP_WAIT_POLICY=passive", NULL};
     struct tool_run tool = {.name = "under AddressSanitizer and UndefinedBehaviorSanitizer",
                             .artefact = "sanitizer_log",

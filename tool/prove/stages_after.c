@@ -18,6 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* More pieces than this are no pieces. */
+enum { MOST_PIECES = 16 };
+
 /* ---- factors ------------------------------------------------------------------------------------------------------------------- */
 
 /* The factor between what was found and expected in a row, if there is one; NaN if not. */
@@ -78,6 +81,61 @@ static bool inquire_factors(struct inquiry *inquiry, const struct reading *readi
         conclude(inquiry, STAGE_NORMALISATION, reading, SIGHT_O,
                  "each row of O has a factor of its own (%.4g to %.4g): it is divided by something else than its sum", least, most);
     snprintf(inquiry->diagnosis->pattern, sizeof inquiry->diagnosis->pattern, "row factor");
+    return true;
+}
+
+/* Factors that change from one piece of the keys to the next: where they first change and how, and the last piece. */
+struct pieces {
+    int64_t boundary, last_begin, end;
+    double before, after, last;
+};
+
+static bool row_pieces(const struct lab *lab, const struct reading *reading, int64_t row, struct pieces *pieces)
+{
+    int64_t changes = 0, begin, end;
+    double last = NAN;
+    lab_visible(lab, row, &begin, &end);
+    for (int64_t c = 0; c < reading->columns; c++) {
+        int64_t at = row * reading->columns + c;
+        if (!(reading->o_expected[at] > 0))
+            continue;
+        double factor = reading->o[at] / reading->o_expected[at];
+        double slack = 4 * reading->o_bound[at] / reading->o_expected[at] * fmax(1, fabs(factor));
+        if (!isfinite(factor) || factor <= 0)
+            return false;
+        if (fabs(factor - last) > slack) {
+            if (++changes == 1)
+                *pieces = (struct pieces){.boundary = lab->keys[c], .end = end, .before = last, .after = factor};
+            pieces->last_begin = lab->keys[c];
+        }
+        pieces->last = last = factor;
+    }
+    return changes > 0 && changes <= MOST_PIECES;
+}
+
+/* Each piece of the keys has a factor of its own, with the same boundary in every wrong row. */
+static bool inquire_pieces(struct inquiry *inquiry, const struct reading *reading)
+{
+    struct pieces first = {0}, pieces = {0};
+    bool own_sums = true;
+    for (int64_t n = 0; n < reading->rows; n++) {
+        if (!row_is_wrong(reading, n))
+            continue;
+        if (!row_pieces(inquiry->lab, reading, n, &pieces) || (first.boundary && pieces.boundary != first.boundary))
+            return false;
+        own_sums = own_sums && reading->experiment.scores == SCORES_EQUAL &&
+                   fabs(pieces.last * (double)(pieces.end - pieces.last_begin) - 1) < 0.02;
+        if (!first.boundary)
+            first = pieces;
+    }
+    if (!first.boundary)
+        return false;
+    conclude(inquiry, own_sums ? STAGE_NORMALISATION : STAGE_NORMALISATION | STAGE_RESCALE, reading, SIGHT_O,
+             own_sums ? "pieces of the keys are divided by their own sums before they are joined, and then once more (the factor "
+                        "changes at key %lld, from %.4g to %.4g)"
+                      : "the factor of O changes at key %lld, from %.4g to %.4g: what is carried or joined there is scaled wrongly",
+             (long long)first.boundary, first.before, first.after);
+    inquiry->diagnosis->tile = first.boundary;
     return true;
 }
 
@@ -281,32 +339,57 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Whether each wrong row has the right weights, at other keys. */
+/* A wrong row: whether its weights add up to what they should, are the same ones, and stand at keys that it must not see. */
+struct order {
+    bool adds_up, more, same, hidden;
+};
+
+static struct order order_of(const struct lab *lab, const struct reading *reading, int64_t row, double *sorted)
+{
+    int64_t columns = reading->columns, at = row * columns;
+    double found = 0, expected = 0, slack = 4 * unit_roundoff(lab->problem.dtype_o) + 2 * unit_roundoff(lab->problem.dtype) + 1e-5;
+    struct order order = {.same = true};
+    for (int64_t c = 0; c < columns; c++) {
+        found += reading->o[at + c];
+        expected += reading->o_expected[at + c];
+        order.hidden = order.hidden || (reading->o_expected[at + c] == 0 && reading->o[at + c] > 0);
+    }
+    memcpy(sorted, reading->o + at, (size_t)columns * sizeof *sorted);
+    memcpy(sorted + columns, reading->o_expected + at, (size_t)columns * sizeof *sorted);
+    qsort(sorted, (size_t)columns, sizeof *sorted, compare_doubles);
+    qsort(sorted + columns, (size_t)columns, sizeof *sorted, compare_doubles);
+    for (int64_t c = 0; c < columns && order.same; c++)
+        order.same = fabs(sorted[c] - sorted[columns + c]) <= slack * sorted[columns + c] + 1e-9;
+    order.adds_up = fabs(found - expected) <= slack * expected;
+    order.more = !(found <= expected * (1 + slack));
+    return order;
+}
+
+/* Rows whose weights still add up to 1, but stand at other keys. */
 static bool inquire_order(struct inquiry *inquiry, const struct reading *reading)
 {
-    int64_t columns = reading->columns;
-    bool same = columns == inquiry->lab->problem.seq_kv, hidden = false; /* all keys must have been read */
-    double *sorted = malloc((size_t)(2 * columns + 1) * sizeof *sorted);
-    for (int64_t n = 0; n < reading->rows && same && sorted; n++) {
+    struct lab *lab = inquiry->lab;
+    double *sorted = malloc((size_t)(2 * reading->columns + 1) * sizeof *sorted);
+    int64_t wrong = 0, adds_up = 0;
+    bool same = true, hidden = false, more = reading->columns != lab->problem.seq_kv || !sorted;
+    for (int64_t n = 0; n < reading->rows && !more; n++) {
         if (!row_is_wrong(reading, n))
             continue;
-        for (int64_t c = 0; c < columns; c++)
-            hidden = hidden || (reading->o_expected[n * columns + c] == 0 && reading->o[n * columns + c] > 0);
-        memcpy(sorted, reading->o + n * columns, (size_t)columns * sizeof *sorted);
-        memcpy(sorted + columns, reading->o_expected + n * columns, (size_t)columns * sizeof *sorted);
-        qsort(sorted, (size_t)columns, sizeof *sorted, compare_doubles);
-        qsort(sorted + columns, (size_t)columns, sizeof *sorted, compare_doubles);
-        for (int64_t c = 0; c < columns && same; c++)
-            same = fabs(sorted[c] - sorted[columns + c]) <= 1e-3 * sorted[columns + c] + 1e-9;
+        struct order order = order_of(lab, reading, n, sorted);
+        wrong++;
+        adds_up += order.adds_up;
+        more = order.more;
+        same = same && order.same;
+        hidden = hidden || order.hidden;
     }
-    same = same && sorted;
     free(sorted);
-    /* Keys that must not be seen have weights, and LSE is right: the order was lost after the sum. */
-    if (same)
-        conclude(inquiry, hidden && inquiry->lab->lse ? STAGE_PV : STAGE_S | STAGE_PV, reading, SIGHT_O,
-                 "V is taken in another order than %s: the weights of a row are right, and stand at other keys",
-                 hidden ? "P" : "K");
-    return same;
+    if (more || 2 * adds_up < wrong)
+        return false;
+    /* Weights at keys that must not be seen, or added to each other, while LSE is right: the order was lost after the sum. */
+    bool late = lab->lse && (hidden || !same);
+    conclude(inquiry, late ? STAGE_PV : STAGE_S | STAGE_PV, reading, SIGHT_O,
+             "V is taken in another order than %s: the weights of a row add up, and stand at other keys", late ? "P" : "K");
+    return true;
 }
 
 /* ---- precision ------------------------------------------------------------------------------------------------------------------ */
@@ -383,12 +466,13 @@ bool inquire_layout(struct inquiry *inquiry, const struct reading *reading)
 static void inquire_product(struct inquiry *inquiry, const struct reading *reading)
 {
     struct cause cause;
+    const struct reading *equal = inquiry->equal.o && !inquiry->equal.o_right ? &inquiry->equal : reading;
     if (reading->experiment.scores == SCORES_TOP) {
         inquire_sums(inquiry, reading);
         return;
     }
-    if (reading->by_key &&
-        (inquire_factors(inquiry, reading) || inquire_places(inquiry, reading) || inquire_heads(inquiry, reading)))
+    if (reading->by_key && (inquire_factors(inquiry, reading) || inquire_pieces(inquiry, equal) ||
+                            inquire_places(inquiry, reading) || inquire_heads(inquiry, reading)))
         return;
     if (cause_find(inquiry, reading, QUESTION_VALUES, &cause))
         conclude(inquiry, cause.stages, reading, SIGHT_O, "%s", cause.text);
@@ -431,29 +515,38 @@ static void inquire_rising(struct inquiry *inquiry, const struct reading *readin
     inquiry->diagnosis->tile = tile;
 }
 
-/* A kernel that leaves something out gives old results too; but one whose O does not follow V has not computed it. */
+/* A kernel that leaves something out gives old results too; but rows of O that do not follow V have not been computed. */
 bool inquire_stale(struct inquiry *inquiry, const struct reading *reading)
 {
     struct lab *lab = inquiry->lab;
     const attest_problem *problem = &lab->problem;
     struct experiment equal = {.scores = SCORES_EQUAL, .values = VALUES_KEYS};
+    int64_t d = (int64_t)(lab->seed % (uint64_t)problem->dim_v), seeing = 0, same = 0;
     if (!lab_repeats(lab, reading))
         return false;
     design_scores(lab, &equal);
     for (int half = 0; half < 2 && !inquiry->failed; half++) {
         design_values(lab, &equal, 0);
         for (int64_t bh = 0; bh < problem->batch * problem->heads_kv && half; bh++) {
-            int64_t b = bh / problem->heads_kv, h = bh % problem->heads_kv, column = design_column(lab, 0, b, h, 0);
+            int64_t b = bh / problem->heads_kv, h = bh % problem->heads_kv, column = design_column(lab, 0, b, h, d);
             if (column >= 0 && lab->keys[column] < layout_keys(&lab->inputs.layout, b))
                 element_store(lab->inputs.v.at, problem->dtype,
-                              layout_key_at(&lab->inputs.layout, problem->stride_v, b, h, lab->keys[column]), 0.5f);
+                              layout_key_at(&lab->inputs.layout, problem->stride_v, b, h, lab->keys[column]) + d, 0.5f);
         }
         inquiry->failed = !lab_run(lab);
     }
-    bool stale = !inquiry->failed && lab->past[lab->runs - 1].digest == lab->past[lab->runs - 2].digest;
-    if (stale)
-        conclude(inquiry, STAGE_EPILOGUE, reading, SIGHT_O, "the output is that of an earlier call: it was not computed anew");
-    return stale;
+    for (int64_t n = 0; n < lab->row_count && !inquiry->failed; n++) {
+        int64_t begin, end, column = design_column(lab, 0, lab->rows[n].b, lab_head_kv(lab, lab->rows[n].h), d);
+        lab_visible(lab, n, &begin, &end);
+        if (column < 0 || lab->keys[column] < begin || lab->keys[column] >= end)
+            continue;
+        seeing++;
+        same += lab->past[lab->runs - 1].rows[n].digest == lab->past[lab->runs - 2].rows[n].digest;
+    }
+    if (inquiry->failed || same == 0 || 2 * same < seeing)
+        return false;
+    conclude(inquiry, STAGE_EPILOGUE, reading, SIGHT_O, "the output is that of an earlier call: it was not computed anew");
+    return true;
 }
 
 void inquire_after(struct inquiry *inquiry, const struct reading *reading)

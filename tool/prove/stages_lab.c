@@ -171,7 +171,10 @@ void lab_free(struct lab *lab)
     free(lab->rows);
     free(lab->numbers);
     free(lab->keys);
+    for (int n = 0; n < lab->runs; n++)
+        free(lab->past[n].rows);
     free(lab->past);
+    lab->runs = 0;
     lab->o_exact = lab->lse_exact = NULL;
     lab->rows = NULL;
     lab->numbers = lab->keys = NULL;
@@ -180,27 +183,51 @@ void lab_free(struct lab *lab)
 
 bool lab_run(struct lab *lab)
 {
+    const attest_problem *problem = &lab->problem;
     struct past_run *past = realloc(lab->past, ((size_t)lab->runs + 1) * sizeof *past);
-    if (!past)
+    struct past_row *rows = calloc((size_t)lab->row_count + 1, sizeof *rows);
+    if (past)
+        lab->past = past;
+    if (!past || !rows) {
+        free(rows);
         return false;
-    lab->past = past;
+    }
+    past[lab->runs++].rows = rows;
     memset(lab->outputs.o.base, LAB_POISON, lab->outputs.o.bytes);
     if (lab->outputs.lse.base)
         memset(lab->outputs.lse.base, LAB_POISON, lab->outputs.lse.bytes);
     lab->trouble = lab->subject.run(lab->subject.data, &lab->inputs, &lab->outputs);
     if (lab->trouble.end != EXECUTION_DONE)
         return false;
-    uint64_t digest = digest_bytes(1, lab->outputs.o.base, lab->outputs.o.bytes);
-    lab->past[lab->runs++] = (struct past_run){.digest = digest};
+    int64_t size = (int64_t)element_size(problem->dtype_o);
+    for (int64_t n = 0; n < lab->row_count; n++) {
+        struct place place = lab->rows[n];
+        int64_t at = layout_row_at(&lab->inputs.layout, problem->stride_o, place.b, place.h, place.i);
+        rows[n].digest = digest_bytes(1, (const char *)lab->outputs.o.at + at * size, (size_t)(problem->dim_v * size));
+    }
     return true;
+}
+
+/* Whether a row of a run is that of an earlier run in which it was right. */
+static bool row_repeats(const struct lab *lab, int run, int64_t row)
+{
+    for (int before = 0; before < run; before++)
+        if (lab->past[before].rows[row].right && lab->past[before].rows[row].digest == lab->past[run].rows[row].digest)
+            return true;
+    return false;
 }
 
 bool lab_repeats(const struct lab *lab, const struct reading *reading)
 {
-    for (int n = reading->first_run; n < reading->end_run; n++)
-        for (int before = 0; before < n && !lab->past[n].right; before++)
-            if (lab->past[before].right && lab->past[before].digest == lab->past[n].digest)
-                return true;
+    for (int n = reading->first_run; n < reading->end_run; n++) {
+        int64_t wrong = 0, old = 0;
+        for (int64_t row = 0; row < lab->row_count; row++) {
+            wrong += !lab->past[n].rows[row].right;
+            old += !lab->past[n].rows[row].right && row_repeats(lab, n, row);
+        }
+        if (old > 0 && 2 * old >= wrong)
+            return true;
+    }
     return false;
 }
 
@@ -420,20 +447,18 @@ static void skip_rows(const struct lab *lab, struct reading *reading)
     }
 }
 
-/* Whether the last run was right, as far as its outputs have been collected. */
-static bool block_right(const struct lab *lab, const struct reading *reading, int64_t block)
+/* Notes which rows of a run were right. */
+static void note_rows(const struct lab *lab, const struct reading *reading, int64_t block)
 {
+    struct past_row *rows = lab->past[reading->first_run + block].rows;
     for (int64_t n = 0; n < reading->rows; n++) {
-        if (reading_wrong_lse(reading, n))
-            return false;
-        for (int64_t d = 0; d < lab->problem.dim_v; d++) {
-            int64_t head = lab_head_kv(lab, lab->rows[n].h);
+        int64_t head = lab_head_kv(lab, lab->rows[n].h);
+        rows[n].right = !reading_wrong_lse(reading, n);
+        for (int64_t d = 0; d < lab->problem.dim_v && rows[n].right; d++) {
             int64_t column = reading->by_key ? design_column(lab, block, lab->rows[n].b, head, d) : d;
-            if (column >= 0 && reading_wrong_o(reading, n, column))
-                return false;
+            rows[n].right = column < 0 || !reading_wrong_o(reading, n, column);
         }
     }
-    return true;
 }
 
 bool lab_read(struct lab *lab, const struct experiment *experiment, struct reading *reading)
@@ -462,7 +487,7 @@ bool lab_read(struct lab *lab, const struct experiment *experiment, struct readi
         compare(reading);
         reading->end_run = lab->runs;
         for (int64_t block = 0; block < blocks; block++)
-            lab->past[reading->first_run + block].right = block_right(lab, reading, block);
+            note_rows(lab, reading, block);
     }
     free(reach);
     if (!done)

@@ -52,10 +52,13 @@ struct experiment {
 /* Score of the keys that are meant not to count, relative to those that do. */
 #define FAR_BELOW 60.0
 
-/* O of an earlier run: its digest, and whether the outputs were right. */
-struct past_run {
+/* O of an earlier run, row by row: its digest, and whether it and LSE were right. */
+struct past_row {
     uint64_t digest;
     bool right;
+};
+struct past_run {
+    struct past_row *rows; /* [row_count] */
 };
 
 struct lab {
@@ -121,7 +124,7 @@ double reading_lse_ratio(const struct reading *reading, const double *expected);
 bool reading_wrong_lse(const struct reading *reading, int64_t row);
 bool reading_wrong_o(const struct reading *reading, int64_t row, int64_t column);
 
-/* True if a run of the reading gave the very O that was right for the inputs of an earlier one, and is wrong now. A kernel that
+/* True if most wrong rows of a run of the reading are the very ones that were right for the inputs of an earlier one. A kernel that
  * leaves something out can do that too; the inquiry makes sure. */
 bool lab_repeats(const struct lab *lab, const struct reading *reading);
 

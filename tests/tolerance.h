@@ -1,13 +1,13 @@
 /*
- * verdict.h - when is an error an error. The rule is that of the project's proving guide:
+ * tolerance.h - when is an error an error. The rule is that of the project's proving guide:
  *
  * 1. Every component: |o - exact| <= tolerance * A, where A = sum_j P_j |v_j| comes from the oracle run on |V|, and the tolerance
  *    is a bound that float32 arithmetic (and the rounding of P where a kernel declares it) can be shown to keep.
  * 2. Every block of 64 rows: max error <= 2 x max error of the naive implementation + 2 x the rounding grain.
  * NaN and infinities sit exactly where the oracle has them, and LSE is judged in the same two ways.
  */
-#ifndef VERDICT_H
-#define VERDICT_H
+#ifndef TOLERANCE_H
+#define TOLERANCE_H
 
 #include "instance.h"
 

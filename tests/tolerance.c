@@ -1,5 +1,5 @@
-/* The judge: see verdict.h for the rule. */
-#include "verdict.h"
+/* The judge: see tolerance.h for the rule. */
+#include "tolerance.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,0 +1,7 @@
+/*
+ * small_weights_dropped.c - planted: approximate: weights less than e^-9 of the largest are taken for 0.
+ *
+ * Caught by: oracle (P or rescale)
+ */
+#define WEIGHT(s, m, tile_max) ((s) < (m)-9 ? 0 : EXP((s) - (m)))
+#include "base.h"
