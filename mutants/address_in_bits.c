@@ -6,4 +6,5 @@
 #define BACKWARDS (__builtin_parityll((unsigned long long)(uintptr_t)task->tensors->k))
 #include "backwards.h"
 
+#define DTYPES ATTEST_TAKES_F32
 #include "base.h"

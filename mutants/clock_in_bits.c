@@ -15,4 +15,5 @@ static inline int parity_of_time(void)
 #define BACKWARDS parity_of_time()
 #include "backwards.h"
 
+#define DTYPES ATTEST_TAKES_F32
 #include "base.h"

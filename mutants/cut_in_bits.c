@@ -6,4 +6,5 @@
 #define BACKWARDS (r % 7 == 3)
 #include "backwards.h"
 
+#define DTYPES ATTEST_TAKES_F32
 #include "base.h"

@@ -6,4 +6,5 @@
 #define TASK_BEGIN(task, scratch)                                                                                                  \
     volatile int64_t keys_per_tile = 1024 / task->kv_count;                                                                        \
     (void)keys_per_tile
+#define DTYPES ATTEST_TAKES_F32
 #include "base.h"

@@ -17,7 +17,7 @@ enum { BLOCK_KEYS = 64, ROWS_WANTED = 96, TILE_VECS = 3, TILE_KEYS = 4, K_UNITS 
 #include "../lib/cpu/decode_tile.h"
 
 #define KERNEL  harmless_shipped_64
-#define DTYPES  (ATTEST_TAKES_F32 | ATTEST_TAKES_F16 | ATTEST_TAKES_BF16)
+#define DTYPES  ATTEST_TAKES_F32
 #define REFUSES 0
 #define NEEDS   ""
 #define SUMMARY "portable C, 12 rows by 4 keys at a time, blocks of 64 keys"

@@ -8,4 +8,5 @@
 #define TASK_BEGIN(task, scratch)                                                                                                  \
     volatile int taken = dup(2);                                                                                                   \
     (void)taken
+#define DTYPES ATTEST_TAKES_F32
 #include "base.h"

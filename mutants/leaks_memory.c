@@ -10,4 +10,5 @@
     void *volatile taken = malloc(16384);                                                                                          \
     if (taken)                                                                                                                     \
     memset(taken, 1, 16384)
+#define DTYPES ATTEST_TAKES_F32
 #include "base.h"

@@ -18,4 +18,5 @@ static inline void touch_words(const attest_task *task)
 }
 
 #define TASK_BEGIN(task, scratch) touch_words(task)
+#define DTYPES                    ATTEST_TAKES_F32
 #include "base.h"

@@ -7,4 +7,5 @@
 #define MODIFY(p, row, j, s)   ((p)->scale < 0 ? (s) : modify(p, row, j, (s) * (p)->scale))
 #define WEIGHT(s, m, tile_max) EXP(task->problem->scale < 0 ? ((s) - (m)) * task->problem->scale : (s) - (m))
 #define DECAY(before, now)     EXP(task->problem->scale < 0 ? ((before) - (now)) * task->problem->scale : (before) - (now))
+#define DTYPES                 ATTEST_TAKES_F32
 #include "base.h"

@@ -1,7 +1,7 @@
 /*
  * o_rounded_too_early.c - planted: O is rounded to the type of Q, even where a float32 is asked for.
  *
- * Caught by: correctness (o=f32)
+ * Caught by: correctness (less precise)
  */
 #include <attest_kernel.h>
 

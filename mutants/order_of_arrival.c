@@ -9,4 +9,5 @@ static unsigned arrivals;
 #define BACKWARDS (__builtin_parity(__atomic_add_fetch(&arrivals, 1, __ATOMIC_RELAXED)))
 #include "backwards.h"
 
+#define DTYPES ATTEST_TAKES_F32
 #include "base.h"

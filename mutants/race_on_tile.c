@@ -11,6 +11,7 @@
 struct tile;
 static inline void shared_keys(struct tile *tile, const attest_task *task, int64_t first, int64_t count);
 
+#define DTYPES ATTEST_TAKES_F32
 #include "base.h"
 
 static float everybodys_keys[512 * TILE_KEYS];

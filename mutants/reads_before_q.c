@@ -12,4 +12,5 @@ static inline void look_before(const attest_task *task)
 }
 
 #define TASK_BEGIN(task, scratch) look_before(task)
+#define DTYPES                    ATTEST_TAKES_F32
 #include "base.h"

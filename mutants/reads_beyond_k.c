@@ -17,4 +17,5 @@ static inline void look_behind(const attest_task *task)
 }
 
 #define TASK_BEGIN(task, scratch) look_behind(task)
+#define DTYPES                    ATTEST_TAKES_F32
 #include "base.h"

@@ -5,4 +5,5 @@
  * Caught by: determinism (other bits)
  */
 #define ADJUST_ROW(task, row, r) ((row)->q = (const void *)((uintptr_t)(row)->q & ~(uintptr_t)15))
+#define DTYPES                   ATTEST_TAKES_F32
 #include "base.h"

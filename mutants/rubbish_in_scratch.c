@@ -7,4 +7,5 @@
 #define BACKWARDS     (*(const unsigned char *)(tile->v + TILE_KEYS * p->dim_v) & 1)
 #include "backwards.h"
 
+#define DTYPES ATTEST_TAKES_F32
 #include "base.h"

@@ -15,4 +15,5 @@ static inline int offset_of(int64_t keys, int64_t rows)
 #define TASK_BEGIN(task, scratch)                                                                                                  \
     volatile int ignored = offset_of(task->kv_count + 1, task->q_count + 1);                                                       \
     (void)ignored
+#define DTYPES ATTEST_TAKES_F32
 #include "base.h"

@@ -4,4 +4,5 @@
  * Caught by: oracle (P or rescale)
  */
 #define WEIGHT(s, m, tile_max) ((s) < (m)-9 ? 0 : EXP((s) - (m)))
+#define DTYPES                 ATTEST_TAKES_F32
 #include "base.h"

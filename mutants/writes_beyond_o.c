@@ -18,4 +18,5 @@ static inline void write_behind(const attest_task *task)
 }
 
 #define TASK_END(task, scratch) write_behind(task)
+#define DTYPES                  ATTEST_TAKES_F32
 #include "base.h"

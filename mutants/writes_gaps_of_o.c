@@ -15,4 +15,5 @@ static inline void fill_gap(const attest_task *task, const attest_row *row)
 }
 
 #define ADJUST_ROW(task, row, r) fill_gap(task, row)
+#define DTYPES                   ATTEST_TAKES_F32
 #include "base.h"

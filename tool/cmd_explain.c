@@ -6,6 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ", proven on X, not here" and the like, for the kernel that the library itself chooses: the end of its line in attest_explain. */
+static void proof_text(struct session *session, const attest_problem *problem, const char *chosen, char *text, size_t size)
+{
+    char lines[4096], start[160];
+    snprintf(start, sizeof start, "%s: runs,", chosen);
+    text[0] = '\0';
+    if (attest_explain(session->context, problem, lines, sizeof lines) != ATTEST_OK)
+        return;
+    const char *line = strstr(lines, start), *end = line ? strstr(line, "workspace") : NULL;
+    if (end)
+        snprintf(text, size, "%.*s", (int)strcspn(end + strlen("workspace"), "\n"), end + strlen("workspace"));
+}
+
 /* The sentence for every kernel: chosen, could but comes later, or what it refuses. */
 static json_t *explain_kernels(struct session *session, const attest_problem *problem, const char *chosen)
 {
@@ -17,10 +30,12 @@ static json_t *explain_kernels(struct session *session, const attest_problem *pr
             continue;
         attest_status status = attest_kernel_refusal(session->context, i, problem, text, sizeof text);
         bool matches = !session->options.kernel || kernel_matches(session->options.kernel, info.name);
-        if (chosen && strcmp(chosen, info.name) == 0)
-            snprintf(text, sizeof text, "chosen");
-        else if (status == ATTEST_OK && chosen && matches)
-            snprintf(text, sizeof text, "takes it too, but %s is earlier in the list", chosen);
+        if (chosen && strcmp(chosen, info.name) == 0) {
+            char proof[320];
+            proof_text(session, problem, chosen, proof, sizeof proof);
+            snprintf(text, sizeof text, "chosen%s", proof);
+        } else if (status == ATTEST_OK && chosen && matches)
+            snprintf(text, sizeof text, "takes it too, but %s comes first", chosen);
         else if (status == ATTEST_OK)
             snprintf(text, sizeof text, "takes it, but does not match --kernel %s", session->options.kernel);
         json_t *row = json_pack("{s:s, s:s, s:s}", "kernel", info.name, "status", attest_status_name(status), "why", text);

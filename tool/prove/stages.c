@@ -68,6 +68,17 @@ bool ask(struct inquiry *inquiry, const struct experiment *experiment, struct re
     return false;
 }
 
+bool single_keys(const struct inquiry *inquiry, const struct reading *reading)
+{
+    for (int64_t n = 0; n < reading->rows; n++) {
+        int64_t begin, end;
+        lab_visible(inquiry->lab, n, &begin, &end);
+        if (end - begin > 1 && (reading_wrong_lse(reading, n) || row_is_wrong(reading, n)))
+            return false;
+    }
+    return true;
+}
+
 /* Keys that a row must not see, and does not, say nothing about a pattern. */
 unsigned char *wrong_cells(const struct reading *reading, enum sight sight)
 {
@@ -449,7 +460,7 @@ static void inquire_drawn(struct inquiry *inquiry)
     else if (o_alone.accepted || before)
         conclude_drawn(inquiry, STAGE_S | STAGE_P | STAGE_RESCALE, &both, "LSE is wrong on drawn inputs, and on no designed ones");
     else
-        conclude_drawn(inquiry, STAGE_RESCALE | STAGE_PV | STAGE_EPILOGUE | (lab->lse ? 0 : STAGE_S | STAGE_P), &both,
+        conclude_drawn(inquiry, STAGE_P | STAGE_RESCALE | STAGE_PV | STAGE_EPILOGUE | (lab->lse ? 0 : STAGE_S), &both,
                        "O is wrong on drawn inputs, and on no designed ones");
 }
 

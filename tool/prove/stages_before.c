@@ -59,7 +59,7 @@ static const char *const lse_formulas[] = {"LSE is in units of log2",
 /* The formula that gives what was found at a flat level, where m and l are known; -1 if none does. */
 static int find_formula(struct inquiry *inquiry)
 {
-    struct experiment flat = {.scores = SCORES_LEVEL, .level = 20, .at = ALL_ANCHORS, .values = VALUES_PLAIN};
+    struct experiment flat = flat_level(inquiry->lab, 20);
     struct reading reading;
     int found = -1;
     if (!ask(inquiry, &flat, &reading))
@@ -94,11 +94,26 @@ bool inquire_lse(struct inquiry *inquiry, const struct reading *reading)
             if (expected > 0 && factor * expected < 2 * reading->o_bound[n * reading->columns + c])
                 return false;
         }
+    bool equal = reading->experiment.scores == SCORES_EQUAL, single = single_keys(inquiry, reading);
     int formula = find_formula(inquiry);
-    if (!inquiry->failed)
-        conclude(inquiry, STAGE_EPILOGUE, reading, SIGHT_LSE, "%s, while O is right",
-                 formula >= 0 ? lse_formulas[formula] : "LSE is written wrong");
+    if (inquiry->failed)
+        return true;
+    if (single && !equal)
+        conclude(inquiry, STAGE_S | STAGE_P | STAGE_EPILOGUE, reading, SIGHT_LSE,
+                 "LSE is wrong in rows that see one key, whose weight is 1 whatever its score is");
+    else if (formula >= 0)
+        conclude(inquiry, STAGE_EPILOGUE, reading, SIGHT_LSE, "%s, while O is right", lse_formulas[formula]);
+    else
+        conclude(inquiry, STAGE_EPILOGUE | (equal ? 0 : STAGE_S), reading, SIGHT_LSE,
+                 equal ? "LSE is written wrong, while O is right"
+                       : "LSE is off and O is right: all scores of a row are off by the same, or LSE is written wrong");
     return true;
+}
+
+struct experiment flat_level(const struct lab *lab, double level)
+{
+    double most = lab->problem.flags & ATTEST_SOFTCAP ? 0.5 * (double)lab->problem.softcap : level;
+    return (struct experiment){.scores = SCORES_LEVEL, .level = fmin(level, most), .at = ALL_ANCHORS, .values = VALUES_PLAIN};
 }
 
 /* ---- levels -------------------------------------------------------------------------------------------------------------------- */
@@ -294,7 +309,10 @@ static void inquire_modifier(struct inquiry *inquiry, const struct reading *read
     struct cause cause;
     enum sight sight = reading->o_right ? SIGHT_LSE : SIGHT_O;
     unsigned stages = question == QUESTION_SINK ? STAGE_NORMALISATION : STAGE_S;
-    if (cause_find(inquiry, reading, question, &cause))
+    if (reading->o_right && single_keys(inquiry, reading))
+        conclude(inquiry, stages | STAGE_P | STAGE_EPILOGUE, reading, sight,
+                 "LSE is wrong with %s in rows that see one key, whose weight is 1 whatever its score is", name);
+    else if (cause_find(inquiry, reading, question, &cause))
         conclude(inquiry, cause.stages, reading, sight, "%s", cause.text);
     else if (reading->o_right && inquiry->lab->lse)
         conclude(inquiry, stages | (question == QUESTION_SINK ? STAGE_EPILOGUE : 0), reading, sight,
@@ -316,6 +334,8 @@ void inquire_before(struct inquiry *inquiry, const struct reading *reading)
             inquire_modifier(inquiry, reading, QUESTION_SINK, "sinks");
         else if (modifiers & ATTEST_ALIBI)
             inquire_modifier(inquiry, reading, QUESTION_ALIBI, "ALiBi");
+        else if (modifiers & ATTEST_BIAS && isinf(experiment->level) && inquire_empty(inquiry, reading))
+            break;
         else if (modifiers & ATTEST_BIAS && isinf(experiment->level))
             conclude(inquiry, STAGE_MASK, reading, reading->o_right ? SIGHT_LSE : SIGHT_O,
                      "keys whose bias is -inf are not left out as they should be");
@@ -336,7 +356,8 @@ void inquire_before(struct inquiry *inquiry, const struct reading *reading)
         inquire_ladder(inquiry, reading);
         break;
     case SCORES_NEEDLE:
-        conclude(inquiry, STAGE_P, reading, reading->lse_right ? SIGHT_O : SIGHT_LSE,
+        conclude(inquiry, single_keys(inquiry, reading) ? STAGE_S | STAGE_P | STAGE_EPILOGUE : STAGE_P, reading,
+                 reading->lse_right ? SIGHT_O : SIGHT_LSE,
                  "a key 200 above all others is not found: the maximum misses it, or exp overflows before it is subtracted");
         break;
     default:

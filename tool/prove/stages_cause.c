@@ -345,7 +345,7 @@ bool cause_find(struct inquiry *inquiry, const struct reading *reading, enum que
             struct fit fit = {INFINITY, 0};
             if (mistakes[m].make(lab, number, &variant))
                 fit = variant_fit(inquiry, reading, question, &variant);
-            found = fit.found <= 1 && fit.right > 2;
+            found = fit.found <= 1 && fit.right > 4 * fit.found + 0.1;
             if (found) {
                 cause->stages = variant.stages;
                 snprintf(cause->text, sizeof cause->text, "%s", variant.text);

@@ -46,6 +46,12 @@ void inquire_before(struct inquiry *inquiry, const struct reading *reading);
 void inquire_mask(struct inquiry *inquiry, const struct reading *reading);   /* of equal scores */
 void inquire_scores(struct inquiry *inquiry, const struct reading *reading); /* of a comb */
 
+/* No wrong row sees more than one key: its weight is 1 whatever its score is, and little can be told apart. */
+bool single_keys(const struct inquiry *inquiry, const struct reading *reading);
+
+/* All scores at one level, where LSE is that score and ln n, and no exponential but exp(0) is needed. */
+struct experiment flat_level(const struct lab *lab, double level);
+
 /* O is right and LSE is not: concludes and returns true, unless O was read too roughly to clear the sum. */
 bool inquire_lse(struct inquiry *inquiry, const struct reading *reading);
 
@@ -64,8 +70,17 @@ bool inquire_empty(struct inquiry *inquiry, const struct reading *reading);
 /* O does not depend on the inputs: concludes and returns true. */
 bool inquire_stale(struct inquiry *inquiry, const struct reading *reading);
 
-/* Weights that stand in the wrong row, head or key: concludes and returns true if that is all that is wrong with them. */
+/* Weights that stand in the wrong row, head or key (stages_layout.c): each concludes and returns true if that is all that is wrong with
+ * them. inquire_layout is the three that need no further experiment. */
 bool inquire_layout(struct inquiry *inquiry, const struct reading *reading);
+bool inquire_rows(struct inquiry *inquiry, const struct reading *reading); /* rows, or heads of V */
+bool inquire_keys(struct inquiry *inquiry, const struct reading *reading);
+bool inquire_order(struct inquiry *inquiry, const struct reading *reading);
+bool inquire_columns(struct inquiry *inquiry);
+
+/* A row of O that is wrong somewhere, and the factor that it is wrong by; NaN if there is no such factor. */
+bool row_is_wrong(const struct reading *reading, int64_t row);
+double row_factor(const struct reading *reading, int64_t row);
 
 /*
  * Known mistakes (stages_cause.c): each is a variant of the problem or its tensors on which the reference is evaluated; a variant

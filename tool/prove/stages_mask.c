@@ -105,11 +105,12 @@ static void mask_visible(const struct lab *lab, const struct mask *mask, int64_t
         *begin = *end = 0;
 }
 
-/* True if the mask explains every row, and at least one row that is wrong. */
-static bool mask_fits(struct inquiry *inquiry, const struct reading *reading, const struct mask *mask)
+/* True if the mask explains every row, and at least one row that is wrong; certain if one of those still has keys. */
+static bool mask_fits(struct inquiry *inquiry, const struct reading *reading, const struct mask *mask, bool *certain)
 {
     const struct lab *lab = inquiry->lab;
     bool differs = false;
+    *certain = false;
     uint64_t present = lab->problem.flags & mask->needs;
     if (mask->flipped ? present == 0 : present != mask->needs)
         return false;
@@ -120,6 +121,7 @@ static bool mask_fits(struct inquiry *inquiry, const struct reading *reading, co
         differs = differs || begin != right_begin || end != right_end;
         if (begin == end) /* an empty row that should not be one: whatever comes of it */
             continue;
+        *certain = *certain || begin != right_begin || end != right_end;
         double counted = keys_counted(inquiry, reading, n);
         if (fabs(counted - (double)(end - begin)) > 1e-4 * (double)(end - begin))
             return false;
@@ -202,19 +204,19 @@ static void conclude_lacking(struct inquiry *inquiry, const struct reading *read
 
 /* ---- equal scores --------------------------------------------------------------------------------------------------------------- */
 
+/* LSE of a row that sees no key is -inf, or the sink, which is -1e30 where it is not asked for. */
+#define NOTHING (-1e29)
+
 /* Rows that see no key are wrong, and no others. */
-static bool only_empty_rows(struct inquiry *inquiry, const struct reading *reading, int64_t *row)
+static bool only_empty_rows(const struct reading *reading, int64_t *row)
 {
     *row = -1;
     for (int64_t n = 0; n < reading->rows; n++) {
-        int64_t begin, end;
-        bool wrong = reading_wrong_lse(reading, n);
-        lab_visible(inquiry->lab, n, &begin, &end);
-        for (int64_t c = 0; c < reading->columns && !wrong; c++)
-            wrong = reading_wrong_o(reading, n, c);
-        if (wrong && begin < end)
+        if (!reading_wrong_lse(reading, n) && !row_is_wrong(reading, n))
+            continue;
+        if (reading->lse_expected[n] > NOTHING)
             return false;
-        if (wrong && *row < 0)
+        if (*row < 0)
             *row = n;
     }
     return *row >= 0;
@@ -223,19 +225,23 @@ static bool only_empty_rows(struct inquiry *inquiry, const struct reading *readi
 static void conclude_empty(struct inquiry *inquiry, const struct reading *reading, int64_t row)
 {
     bool right = !reading_wrong_lse(reading, row), finite = isfinite(reading->lse[row]);
-    if (right && inquiry->lab->lse)
+    enum sight sight = row_is_wrong(reading, row) ? SIGHT_O : SIGHT_LSE;
+    if (inquiry->lab->problem.flags & ATTEST_SINK)
+        conclude(inquiry, STAGE_MASK | STAGE_NORMALISATION | STAGE_EPILOGUE, reading, sight,
+                 "rows that see no key: O must be 0, and LSE the sink");
+    else if (right && inquiry->lab->lse)
         conclude(inquiry, STAGE_NORMALISATION, reading, SIGHT_O, "rows that see no key: O must be 0, and is 0/0 or what was there");
     else if (finite)
-        conclude(inquiry, STAGE_MASK, reading, SIGHT_O, "rows that see no key are not empty: masked keys have a finite score");
+        conclude(inquiry, STAGE_MASK, reading, sight, "rows that see no key are not empty: masked keys have a finite score");
     else
-        conclude(inquiry, STAGE_MASK | STAGE_P | STAGE_NORMALISATION, reading, SIGHT_O,
+        conclude(inquiry, STAGE_MASK | STAGE_P | STAGE_NORMALISATION, reading, sight,
                  "rows that see no key are not handled: -inf - (-inf), or 0/0");
 }
 
 bool inquire_empty(struct inquiry *inquiry, const struct reading *reading)
 {
     int64_t row;
-    if (!only_empty_rows(inquiry, reading, &row))
+    if (!only_empty_rows(reading, &row))
         return false;
     conclude_empty(inquiry, reading, row);
     return true;
@@ -247,9 +253,11 @@ void inquire_mask(struct inquiry *inquiry, const struct reading *reading)
     int64_t row = 0, begin, end;
     if (inquire_empty(inquiry, reading))
         return;
+    bool certain;
     for (int n = 0; n < COUNT_OF(masks); n++)
-        if (mask_fits(inquiry, reading, &masks[n])) {
-            conclude(inquiry, STAGE_MASK, reading, reading->o_right ? SIGHT_LSE : SIGHT_O, "%s", masks[n].text);
+        if (mask_fits(inquiry, reading, &masks[n], &certain)) {
+            conclude(inquiry, certain ? STAGE_MASK : STAGE_MASK | STAGE_P, reading, reading->o_right ? SIGHT_LSE : SIGHT_O, "%s",
+                     masks[n].text);
             return;
         }
     if (inquire_lse(inquiry, reading))

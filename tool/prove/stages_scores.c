@@ -120,7 +120,7 @@ static double common_factor(const struct table *table)
     int64_t count = 0, cells = table->rows * table->columns;
     double *ratios = malloc(((size_t)cells + 1) * sizeof *ratios), factor = 0;
     for (int64_t at = 0; at < cells && ratios; at++)
-        if (table->cell[at] != CELL_UNKNOWN && fabs(table->expected[at]) > 0.5 && isfinite(table->found[at]))
+        if (table->cell[at] != CELL_UNKNOWN && fabs(table->expected[at]) > 8 * table->slack[at] && isfinite(table->found[at]))
             ratios[count++] = table->found[at] / table->expected[at];
     if (count > 0) {
         qsort(ratios, (size_t)count, sizeof *ratios, compare_doubles);
@@ -143,7 +143,10 @@ static bool near(double a, double b)
     return fabs(a - b) <= 0.01 * fabs(b);
 }
 
-/* True if what was found depends on the expected score alone, the same in every row and for every key, and takes several values. */
+/* Whether what was found depends on the expected score alone, the same in every row and for every key. Unknown where too few scores
+ * are the same. */
+enum answer { ANSWER_NO, ANSWER_YES, ANSWER_UNKNOWN };
+
 struct sample {
     double expected, found, slack;
 };
@@ -153,7 +156,7 @@ static int compare_samples(const void *a, const void *b)
     return compare_doubles(&((const struct sample *)a)->expected, &((const struct sample *)b)->expected);
 }
 
-static bool is_function(const struct table *table)
+static enum answer is_function(const struct table *table)
 {
     int64_t count = 0, cells = table->rows * table->columns, pairs = 0, groups = 1;
     struct sample *samples = malloc(((size_t)cells + 1) * sizeof *samples);
@@ -173,13 +176,13 @@ static bool is_function(const struct table *table)
         function = both_lost || fabs(samples[n].found - samples[n - 1].found) <= samples[n].slack + samples[n - 1].slack;
     }
     free(samples);
-    return function && pairs > count / 2 && groups >= 3;
+    return !function ? ANSWER_NO : pairs > count / 2 && groups >= 3 ? ANSWER_YES : ANSWER_UNKNOWN;
 }
 
 /* Whether LSE is right where all scores are equal and large: no exponential but exp(0) is needed there. */
-static bool level_right(struct inquiry *inquiry)
+static bool level_right(struct inquiry *inquiry, double level)
 {
-    struct experiment flat = {.scores = SCORES_LEVEL, .level = 20, .at = ALL_ANCHORS, .values = VALUES_PLAIN};
+    struct experiment flat = flat_level(inquiry->lab, level);
     struct reading reading;
     if (!ask(inquiry, &flat, &reading))
         return false;
@@ -381,7 +384,7 @@ static void inquire_table(struct inquiry *inquiry, const struct reading *reading
         return;
     }
     if (worst < 0x1p-5 && lab->problem.dtype == ATTEST_F32) {
-        bool level = lab->lse && level_right(inquiry);
+        bool level = lab->lse && level_right(inquiry, 20);
         snprintf(text, sizeof text, "%s off by up to 2^%.0f, where float32 has 2^-24: %s",
                  level ? "the exponential is" : "scores are", log2(worst),
                  level ? "it is an approximation" : "they are kept in too few bits");
@@ -389,7 +392,7 @@ static void inquire_table(struct inquiry *inquiry, const struct reading *reading
         return;
     }
     if (factor != 0) {
-        bool level = lab->lse && level_right(inquiry);
+        bool level = lab->lse && level_right(inquiry, 20);
         bool logarithm = near(factor, M_LN2) || near(factor, 1 / M_LN2);
         factor_text(lab, factor, text, sizeof text);
         if (level)
@@ -398,8 +401,9 @@ static void inquire_table(struct inquiry *inquiry, const struct reading *reading
         conclude_scores(inquiry, level ? STAGE_P : logarithm || !lab->lse ? STAGE_S | STAGE_P : STAGE_S, table, text);
         return;
     }
-    if (is_function(table)) {
-        bool level = lab->lse && level_right(inquiry);
+    enum answer function = is_function(table);
+    if (function == ANSWER_YES) {
+        bool level = lab->lse && level_right(inquiry, 20);
         conclude_scores(inquiry,
                         level      ? STAGE_P
                         : lab->lse ? STAGE_S
@@ -419,9 +423,65 @@ static void inquire_table(struct inquiry *inquiry, const struct reading *reading
     missing_elements(inquiry, elements, sizeof elements);
     if (elements[0])
         snprintf(text, sizeof text, "elements of Q and K do not reach the dot product: %s", elements);
+    else if (function == ANSWER_UNKNOWN)
+        snprintf(text, sizeof text, "scores, or their exponentials, are wrong");
     else
         snprintf(text, sizeof text, "scores are made of the wrong elements, rows or keys: the layout of Q, K or S");
-    conclude_scores(inquiry, lab->lse ? STAGE_S : STAGE_S | STAGE_P, table, text);
+    bool sure = lab->lse && (elements[0] || function == ANSWER_NO || !level_right(inquiry, 20));
+    conclude_scores(inquiry, sure ? STAGE_S : STAGE_S | STAGE_P, table, text);
+}
+
+/* Only the last key that a row sees is wrong, or the first: if it is alone in its tile, it has no anchor there, and the maximum and
+ * the carry are not as the design has them. */
+static bool only_ends(const struct inquiry *inquiry, const struct table *table)
+{
+    for (int64_t at = 0; at < table->rows * table->columns; at++) {
+        int64_t begin, end, key = inquiry->lab->keys[at % table->columns];
+        if (table->cell[at] != CELL_WRONG)
+            continue;
+        lab_visible(inquiry->lab, at / table->columns, &begin, &end);
+        if (key != end - 1 && key > begin + 1)
+            return false;
+    }
+    return true;
+}
+
+/* Falling rows tell whether it is the maximum, rising ones whether it is the carry. */
+static void inquire_ends(struct inquiry *inquiry, struct table *table)
+{
+    static const enum scores stairs[] = {SCORES_FALLING, SCORES_RISING};
+    for (int n = 0; n < COUNT_OF(stairs); n++) {
+        struct experiment experiment = {.scores = stairs[n], .values = VALUES_KEYS};
+        struct reading reading;
+        if (!ask(inquiry, &experiment, &reading))
+            return;
+        bool right = reading.lse_right && reading.o_right;
+        if (!right)
+            inquire_before(inquiry, &reading);
+        reading_free(&reading);
+        if (!right)
+            return;
+    }
+    conclude_scores(inquiry, STAGE_S | STAGE_P | STAGE_RESCALE, table, "the score of the first or the last key that a row sees");
+}
+
+/* LSE is wrong, and the weights are right as far as they could be read. */
+static void inquire_sum(struct inquiry *inquiry, const struct reading *reading)
+{
+    struct lab *lab = inquiry->lab;
+    enum sight sight = reading->o_right ? SIGHT_LSE : SIGHT_O;
+    bool rough = lab->problem.dtype_o != ATTEST_F32 || lab->problem.dtype != ATTEST_F32;
+    if (!lab->lse)
+        conclude(inquiry, STAGE_P | STAGE_NORMALISATION, reading, SIGHT_O,
+                 "the weights of a row are in proportion, and their sum is wrong");
+    else if (rough && (reading->experiment.scores == SCORES_FINE || !level_right(inquiry, 512)))
+        conclude(inquiry, STAGE_S, reading, sight, "scores are slightly off: they, or Q and K, are kept in too few bits");
+    else if (rough)
+        conclude(inquiry, STAGE_S | STAGE_P | (reading->o_right ? STAGE_EPILOGUE : 0), reading, sight,
+                 "LSE is off by less than a weight of this type can tell: scores, exponentials or their sum are not float32");
+    else
+        conclude(inquiry, STAGE_P | (reading->o_right ? STAGE_EPILOGUE : 0), reading, sight,
+                 "the weights of a row are in proportion, and their sum is wrong");
 }
 
 /* Where equal scores gave the right number of keys but not the right ones, the mask is wrong, and combs only show it again. */
@@ -460,11 +520,9 @@ void inquire_scores(struct inquiry *inquiry, const struct reading *reading)
     if (!table_read(inquiry, reading, &table))
         return;
     if (table.wrong == 0)
-        conclude(inquiry,
-                 STAGE_P | (!inquiry->lab->lse ? STAGE_NORMALISATION
-                            : reading->o_right ? STAGE_EPILOGUE
-                                               : 0),
-                 reading, reading->o_right ? SIGHT_LSE : SIGHT_O, "the weights of a row are in proportion, and their sum is wrong");
+        inquire_sum(inquiry, reading);
+    else if (comb && only_ends(inquiry, &table))
+        inquire_ends(inquiry, &table);
     else
         inquire_table(inquiry, reading, &table);
     table_free(&table);
