@@ -245,8 +245,8 @@ attest_status attest_explain(attest_context *context, const attest_problem *prob
         if (!kernels[i].code)
             sentence[0] = 0;
         if (kernels[i].name == chosen.name)
-            length = snprintf(text + used, text_size - used, "%s: runs, with %d thread%s and %zu bytes of workspace\n", chosen.name,
-                              plan.threads, plan.threads == 1 ? "" : "s", plan.workspace);
+            length = snprintf(text + used, text_size - used, "%s: runs, with %d thread%s and %zu bytes of workspace%s\n",
+                              chosen.name, plan.threads, plan.threads == 1 ? "" : "s", plan.workspace, sentence);
         else if (refusal(&kernels[i], context->features, &p, (struct text){sentence, sizeof sentence}) == ATTEST_OK)
             length = snprintf(text + used, text_size - used, "%s: would, but %s comes first\n", kernels[i].name, chosen.name);
         else

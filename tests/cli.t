@@ -24,6 +24,8 @@ p=fwd:f32:b1:h2:s17:d16:causal:lse
 check_exit 0 "info" "$attest" info
 check_exit 0 "list" "$attest" list
 check_exit 0 "explain" "$attest" explain $p
+grep -qE 'chosen, (proven on .+|not proven yet)$' "$work/out"
+result $? "explain says where the chosen kernel was proven"
 check_exit 0 "run" "$attest" run $p
 check_exit 0 "check" "$attest" check $p fwd:bf16:hq4:hkv2:sq3:skv40:d64
 check_exit 0 "check with every kernel" "$attest" check $p --kernel '*' --threads 2 --seed 7
