@@ -13,7 +13,7 @@ sed -e 's/asm("cvt\.f32\.f16 .*/value = attest_f16_to_float(half);/' \
     ! grep -q 'asm(' "$work/include/attest_kernel_cuda.h"
 result $? "three wrappers of PTX are replaced, and there are no others"
 
-common=$(for file in drive gen instance tap verdict; do echo "$BUILD/obj/tests/$file.o"; done)
+common=$(for file in drive gen instance tap tolerance; do echo "$BUILD/obj/tests/$file.o"; done)
 
 # emulated NAME KERNEL DTYPE DIM: builds $work/NAME.
 emulated() {
