@@ -11,6 +11,7 @@ LD      := $(CROSS)ld
 OBJCOPY := $(CROSS)objcopy
 CFLAGS  ?= -O2 -g
 WERROR  ?= -Werror
+JOBS    ?= $(shell nproc)
 NVCC    ?= $(shell command -v nvcc)
 Q       := $(if $(V),,@)
 
@@ -107,7 +108,7 @@ tool-tests: $(TOOL_TESTS)
 test:       ## install what is missing, build, and run the test suite (under 10 minutes on 2 cores)
 	@scripts/deps.sh build test
 	@$(MAKE) --no-print-directory all tests tool-tests
-	@BUILD=$(BUILD) CC="$(CC)" prove --timer --comments $(PROVE_FLAGS) tests/*.t
+	@BUILD=$(BUILD) CC="$(CC)" prove --timer --comments --jobs $(JOBS) $(PROVE_FLAGS) tests/*.t
 
 test-long:  ## the same tests with the long variants: bigger shapes, more random draws, longer fuzzing
 	@ATTEST_TEST_LONG=1 $(MAKE) --no-print-directory test

@@ -5,10 +5,12 @@
  */
 #include <attest_kernel.h>
 
-/* Scales the rows of the task; a scale of 1 is left for the scores. */
+/* Scales the rows of the task; a scale of 1 is left for the scores. The pieces of a split would do it once each. */
 static inline void scale_in_place(const attest_task *task)
 {
     const attest_problem *p = task->problem;
+    if (task->partial)
+        return;
     for (int64_t r = task->row_begin; r < task->row_end; r++) {
         void *q = (void *)(uintptr_t)attest_row_get(task, r).q;
         for (int64_t d = 0; d < p->dim; d++)
@@ -16,8 +18,6 @@ static inline void scale_in_place(const attest_task *task)
     }
 }
 
-#define SCALE(p) 1
-#define TASK_BEGIN(task, scratch)                                                                                                  \
-    if (!task->partial)                                                                                                            \
-    scale_in_place(task)
+#define SCALE(p)                  1
+#define TASK_BEGIN(task, scratch) scale_in_place(task)
 #include "base.h"

@@ -6,9 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TASK_BEGIN(task, scratch)                                                                                                  \
-    void *volatile taken = malloc(16384);                                                                                          \
-    if (taken)                                                                                                                     \
-    memset(taken, 1, 16384)
-#define DTYPES ATTEST_TAKES_F32
+static inline void take(void)
+{
+    void *volatile taken = malloc(16384);
+    if (taken)
+        memset(taken, 1, 16384);
+}
+
+#define TASK_BEGIN(task, scratch) take()
+#define DTYPES                    ATTEST_TAKES_F32
 #include "base.h"

@@ -8,9 +8,7 @@
 static inline void write_behind(const attest_task *task)
 {
     const attest_problem *p = task->problem;
-    int64_t first, count;
-    (void)first;
-    count = p->batch * p->heads_q * p->seq_q * p->dim_v;
+    int64_t count = p->batch * p->heads_q * p->seq_q * p->dim_v;
     bool dense = p->stride_o[2] == p->dim_v && !attest_has(p, ATTEST_VARLEN_Q);
     bool last = task->batch == p->batch - 1 && task->head_kv == p->heads_kv - 1 && task->row_begin == 0;
     if (dense && last)

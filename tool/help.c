@@ -48,6 +48,11 @@ static const struct {
     {EXIT_INTERNAL, "a defect of the program, or output that could not be written"},
 };
 
+static bool for_people(const struct command *command)
+{
+    return command->bit != CMD_WORKER;
+}
+
 /* Prints text in lines of at most WIDTH columns, indented. The cursor is at `column`; if that is too far right, a line begins. */
 static void print_wrapped(const char *text, int indent, int column)
 {
@@ -106,7 +111,8 @@ void help_all(void)
 {
     printf("attest: attention that comes with proof\n\nusage: attest COMMAND [OPTION ...] [PROBLEM ...]\n\ncommands:\n");
     for (int i = 0; i < command_count; i++)
-        printf("    %-12s%s\n", commands[i].name, commands[i].summary);
+        if (for_people(&commands[i]))
+            printf("    %-12s%s\n", commands[i].name, commands[i].summary);
     printf("\n    attest help COMMAND     the options of a command\n    attest --version        the version and build\n\n"
            "A problem is one word, such as fwd:f16:b2:hq8:hkv2:s512:d64:causal:\n");
     for (int i = 0; i < COUNT_OF(problem_words); i++) {
@@ -174,6 +180,8 @@ void help_man(void)
     printf(".\\\" Written by attest help --man. Edit the tables in tool/, not this file.\n"
            ".Dd November 15, 2026\n.Dt ATTEST 1\n.Os\n.Sh NAME\n.Nm attest\n.Nd attention that comes with proof\n.Sh SYNOPSIS\n");
     for (int i = 0; i < command_count; i++) {
+        if (!for_people(&commands[i]))
+            continue;
         printf(".Nm attest\n.Cm %s\n", commands[i].name);
         if (takes_options(&commands[i]))
             printf(".Op Ar OPTION ...\n");
@@ -185,6 +193,8 @@ void help_man(void)
            "Options may be written as\n.Fl \\-name Ar value\nor\n.Fl \\-name Ns = Ns Ar value ,\nafter the command.\n",
            attest_version());
     for (int i = 0; i < command_count; i++) {
+        if (!for_people(&commands[i]))
+            continue;
         printf(".Ss attest %s: %s\n", commands[i].name, commands[i].summary);
         man_text(commands[i].text);
         man_options(&commands[i]);
@@ -202,7 +212,7 @@ void help_man(void)
         printf(".It %d\n%s\n", (int)exit_codes[i].code, exit_codes[i].text);
     printf(".El\n.Sh EXAMPLES\n.Bd -literal\n");
     for (int i = 0; i < command_count; i++) {
-        for (const char *line = commands[i].example; *line; line += *line == '\n') {
+        for (const char *line = for_people(&commands[i]) ? commands[i].example : ""; *line; line += *line == '\n') {
             int length = (int)strcspn(line, "\n");
             printf("attest %.*s\n", length, line);
             line += length;

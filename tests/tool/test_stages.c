@@ -3,6 +3,10 @@
  * that are right must be found right, whatever their tiles, types and instructions.
  */
 #include "planted.h"
+
+#include <unistd.h>
+
+#include "npy.h"
 #include "prove/stages.h"
 #include "runner.h"
 #include "tap.h"
@@ -256,7 +260,7 @@ static void test_library(void)
     attest_kernel_info info = {.size = sizeof info};
     attest_context_create(&context);
     for (size_t kernel = 0; kernel < attest_kernel_count(); kernel++)
-        for (int n = 0; n < COUNT_OF(features); n++) {
+        for (int n = (int)kernel % 2; n < COUNT_OF(features); n += tap_amount(2, 2, 1)) {
             attest_problem problem;
             attest_kernel_get(kernel, &info);
             char name[128];
@@ -268,11 +272,109 @@ static void test_library(void)
     attest_context_destroy(context);
 }
 
+/* ---- what is no diagnosis of a stage ------------------------------------------------------------------------------------------- */
+
+/* Crashes in its second run. */
+static struct execution crash(void *data, const struct inputs *inputs, struct outputs *outputs)
+{
+    int *runs = data;
+    struct planted planted = {.tile = 16};
+    if (++*runs < 2)
+        return planted_run(&planted, inputs, outputs);
+    return (struct execution){.end = EXECUTION_CRASHED, .sentence = "it crashed"};
+}
+
+static struct execution refuse(void *data, const struct inputs *inputs, struct outputs *outputs)
+{
+    (void)data;
+    (void)inputs;
+    (void)outputs;
+    return (struct execution){.end = EXECUTION_REFUSED, .sentence = "it does not take this"};
+}
+
+static void test_trouble(void)
+{
+    struct diagnosis diagnosis;
+    int runs = 0;
+    if (diagnose((struct subject){crash, &runs}, PLAIN, &diagnosis)) {
+        tap_check(diagnosis.wrong && diagnosis.trouble.end == EXECUTION_CRASHED, "a crash is the diagnosis");
+        diagnosis_free(&diagnosis);
+    }
+    if (diagnose((struct subject){refuse, NULL}, PLAIN, &diagnosis)) {
+        tap_check(!diagnosis.wrong && diagnosis.trouble.end == EXECUTION_REFUSED, "a refusal is not wrong");
+        diagnosis_free(&diagnosis);
+    }
+}
+
+/* Wrong in every other run. */
+static struct execution waver(void *data, const struct inputs *inputs, struct outputs *outputs)
+{
+    int *runs = data;
+    struct planted planted = {.tile = 16, .mistake = ++*runs % 2 ? SCALE_DROPPED : SCALE_TWICE};
+    return planted_run(&planted, inputs, outputs);
+}
+
+static void test_race(void)
+{
+    struct diagnosis diagnosis;
+    int runs = 0;
+    if (!diagnose((struct subject){waver, &runs}, "fwd:f32:b1:h1:sq20:skv16:d24:lse", &diagnosis))
+        return;
+    tap_check(diagnosis.wrong && strstr(diagnosis.cause, "two runs on the same inputs differ"), "a race is named: %s",
+              diagnosis.cause);
+    diagnosis_free(&diagnosis);
+}
+
+/* ---- what is left behind -------------------------------------------------------------------------------------------------------- */
+
+static void check_array(const char *folder, const char *name, int rank, int64_t rows, int64_t columns)
+{
+    char path[256], why[256] = "";
+    struct npy npy;
+    unsigned char *bytes = NULL;
+    snprintf(path, sizeof path, "%s/%s.npy", folder, name);
+    if (tap_check(npy_read(path, &npy, &bytes, why, sizeof why), "%s: %s", name, why))
+        tap_check(npy.rank == rank && npy.shape[0] == rows && (rank == 1 || npy.shape[1] == columns), "%s has another shape", name);
+    free(bytes);
+    unlink(path);
+}
+
+static void test_arrays(void)
+{
+    struct planted planted = {.mistake = SCALE_DROPPED, .tile = 16};
+    struct subject subject = {planted_run, &planted};
+    attest_problem problem;
+    struct diagnosis diagnosis;
+    char why[512] = "", folder[] = "/tmp/attest-stages-XXXXXX";
+    if (!tap_check(mkdtemp(folder) && attest_problem_parse(PLAIN, &problem, why, sizeof why) == ATTEST_OK, "a folder: %s", why))
+        return;
+    if (tap_check(stages_diagnose(subject, &problem, 1, folder, &diagnosis, why, sizeof why), "%s", why)) {
+        check_array(folder, "expected_S", 2, 40, 70);
+        check_array(folder, "found_S", 2, 40, 70);
+        check_array(folder, "rows", 2, 40, 3);
+        check_array(folder, "columns", 1, 70, 0);
+        const json_t *values = json_object_get(diagnosis.heat, "values");
+        tap_check(json_array_size(values) == 40 && json_array_size(json_array_get(values, 0)) == 64, "the heat map is 40 x 64");
+        json_t *object = diagnosis_json(&diagnosis);
+        tap_check(json_array_size(json_object_get(object, "stages")) == 1 && json_array_size(diagnosis.probes) >= 3,
+                  "one stage and the probes that led to it");
+        json_decref(object);
+        diagnosis_free(&diagnosis);
+    }
+    rmdir(folder);
+    problem.flags &= ~ATTEST_LSE;
+    memset(problem.stride_lse, 0, sizeof problem.stride_lse);
+    if (tap_check(!stages_diagnose(subject, &problem, 1, "/proc/none/such", &diagnosis, why, sizeof why) &&
+                      strstr(why, "/proc/none"),
+                  "a folder that cannot be made is named: %s", why)) {
+        tap_check(diagnosis.stages == STAGE_S, "LSE is asked for where the problem does not have it");
+        diagnosis_free(&diagnosis);
+    }
+}
+
 static const struct tap_test tests[] = {
-    {"right", test_right},
-    {"library", test_library},
-    {"planted", test_planted},
-    {"silent", test_silent},
+    {"right", test_right},     {"library", test_library}, {"planted", test_planted}, {"silent", test_silent},
+    {"trouble", test_trouble}, {"race", test_race},       {"arrays", test_arrays},
 };
 
 int main(int argc, char **argv)

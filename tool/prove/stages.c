@@ -460,8 +460,10 @@ static void inquire_drawn(struct inquiry *inquiry)
     else if (o_alone.accepted || before)
         conclude_drawn(inquiry, STAGE_S | STAGE_P | STAGE_RESCALE, &both, "LSE is wrong on drawn inputs, and on no designed ones");
     else
-        conclude_drawn(inquiry, STAGE_P | STAGE_RESCALE | STAGE_PV | STAGE_EPILOGUE | (lab->lse ? 0 : STAGE_S), &both,
-                       "O is wrong on drawn inputs, and on no designed ones");
+        conclude_drawn(inquiry,
+                       STAGE_P | STAGE_RESCALE | STAGE_PV | STAGE_EPILOGUE | (lab->lse ? 0 : STAGE_S) |
+                           (isinf(both.ratio) ? STAGE_NORMALISATION : 0),
+                       &both, "O is wrong on drawn inputs, and on no designed ones");
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------------------------- */

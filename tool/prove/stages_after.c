@@ -36,7 +36,7 @@ double row_factor(const struct reading *reading, int64_t row)
         int64_t at = row * reading->columns + c;
         double expected = reading->o_expected[at], slack = 2 * reading->o_bound[at] * fmax(1, fabs(factor));
         if (fabs(factor - 1) < 0.01)
-            slack = fmin(slack, 0.25 * fabs(factor - 1) * expected + 1e-12);
+            slack = fmin(slack, fmax(0.25 * fabs(factor - 1) * expected, 0.4 * reading->o_bound[at]));
         if (!(fabs(reading->o[at] - factor * expected) <= slack))
             return NAN;
     }
@@ -184,6 +184,15 @@ static double worst_relative(const struct reading *reading, bool *cut, uint32_t 
     return worst;
 }
 
+/* Whether every wrong row is wrong by one factor. */
+static bool all_factors(const struct reading *reading)
+{
+    for (int64_t n = 0; n < reading->rows; n++)
+        if (row_is_wrong(reading, n) && isnan(row_factor(reading, n)))
+            return false;
+    return true;
+}
+
 /* Sums of whole numbers, and means of two numbers: only the result is rounded. */
 static void inquire_sums(struct inquiry *inquiry, const struct reading *reading)
 {
@@ -193,12 +202,24 @@ static void inquire_sums(struct inquiry *inquiry, const struct reading *reading)
     if (cut)
         conclude(inquiry, STAGE_EPILOGUE, reading, SIGHT_O, "O is cut off to %s, not rounded to nearest: every error is towards 0",
                  element_name(dtype));
+    else if (all_factors(reading))
+        conclude(inquiry, STAGE_NORMALISATION | STAGE_PV, reading, SIGHT_O,
+                 "rows of O are off by a factor, of up to %.2g: of the sum, or of what is kept in too few bits", worst);
     else if (dtype != ATTEST_F32 && worst < 4 * unit_roundoff(dtype))
         conclude(inquiry, STAGE_NORMALISATION | STAGE_PV | STAGE_EPILOGUE, reading, SIGHT_O,
                  "O is not the nearest %s: it is rounded otherwise, or more than once", element_name(dtype));
     else
         conclude(inquiry, STAGE_PV, reading, SIGHT_O, "sums that are exact in float32 are off by up to %.2g of their size: %s",
                  worst, reading->experiment.size > 0 ? "small numbers get lost" : "they are kept in too few bits");
+}
+
+/* Whether every wrong row is 0 throughout. */
+static bool all_zero(const struct reading *reading)
+{
+    for (int64_t at = 0; at < reading->rows * reading->columns; at++)
+        if (reading->o[at] != 0 && row_is_wrong(reading, at / reading->columns))
+            return false;
+    return true;
 }
 
 /* Whether nothing is wrong but NaN and infinities. */
@@ -216,8 +237,9 @@ static bool inquire_precision(struct inquiry *inquiry, const struct reading *rea
     double worst = worst_relative(reading, &cut, inquiry->lab->problem.dtype_o);
     if (worst > 0x1p-5)
         return false;
-    conclude(inquiry, STAGE_PV, reading, SIGHT_O, "O is off by up to 2^%.0f of its size: P, V or their sum is kept in too few bits",
-             log2(worst));
+    bool fine = reading->experiment.scores == SCORES_FINE || reading->experiment.scores == SCORES_SMALL;
+    conclude(inquiry, STAGE_PV | (fine ? STAGE_S : 0) | (single_keys(inquiry, reading) ? STAGE_NORMALISATION : 0), reading, SIGHT_O,
+             "O is off by up to 2^%.0f of its size: P, V or their sum is kept in too few bits", log2(worst));
     return true;
 }
 
@@ -229,26 +251,29 @@ static void inquire_product(struct inquiry *inquiry, const struct reading *readi
     struct cause cause;
     const struct reading *equal = &inquiry->equal;
     unsigned early = inquiry->lab->lse ? 0 : STAGE_MASK | STAGE_P | STAGE_NORMALISATION;
+    if (inquiry->lab->key_count < inquiry->lab->problem.seq_kv) /* a factor that changes between keys may have been missed */
+        early |= STAGE_NORMALISATION | STAGE_RESCALE;
     if (reading->experiment.scores == SCORES_TOP) {
         inquire_sums(inquiry, reading);
         return;
     }
-    if (reading->by_key && (inquire_factors(inquiry, reading) || (equal->o && !equal->o_right && inquire_pieces(inquiry, equal)) ||
-                            inquire_rows(inquiry, reading)))
+    if (reading->by_key && (inquire_factors(inquiry, reading) || inquire_precision(inquiry, reading) ||
+                            (equal->o && !equal->o_right && inquire_pieces(inquiry, equal)) || inquire_rows(inquiry, reading)))
         return;
     if (cause_find(inquiry, reading, QUESTION_VALUES, &cause))
-        conclude(inquiry, cause.stages, reading, SIGHT_O, "%s", cause.text);
+        conclude(inquiry, cause.stages | (single_keys(inquiry, reading) ? STAGE_EPILOGUE : 0), reading, SIGHT_O, "%s", cause.text);
     else if (!reading->by_key)
         conclude(inquiry, STAGE_PV, reading, SIGHT_O,
                  "each weight by itself is right and the sum of many values is not: it is kept in too few bits");
+    else if (all_zero(reading))
+        conclude(inquiry, early | STAGE_NORMALISATION | STAGE_PV | STAGE_EPILOGUE, reading, SIGHT_O, "rows of O are 0");
     else if (all_infinite(reading))
         conclude(inquiry, early | STAGE_PV | STAGE_EPILOGUE, reading, SIGHT_O,
                  "O is not finite%s: memory that was not initialised, or not waited for, meets P or is written out",
-                 early ? "" : " where LSE is right");
-    else if (!inquire_precision(inquiry, reading) && !inquire_columns(inquiry) && !inquire_keys(inquiry, reading) &&
-             !inquire_order(inquiry, reading))
+                 inquiry->lab->lse ? " where LSE is right" : "");
+    else if (!inquire_columns(inquiry) && !inquire_keys(inquiry, reading) && !inquire_order(inquiry, reading))
         conclude(inquiry, early | STAGE_PV | STAGE_EPILOGUE, reading, SIGHT_O, "%sthe weights that reach O are wrong%s",
-                 early ? "" : "LSE is right and ", early ? "" : ": the layout of P, V or O");
+                 inquiry->lab->lse ? "LSE is right and " : "", inquiry->lab->lse ? ": the layout of P, V or O" : "");
 }
 
 /* Equal scores hide which key is which, so a comb that is wrong too tells more. */
@@ -270,7 +295,7 @@ static void inquire_rising(struct inquiry *inquiry, const struct reading *readin
     if (tile > 0)
         snprintf(after, sizeof after, " (tiles of %lld keys)", (long long)tile);
     conclude(
-        inquiry, STAGE_RESCALE, reading, SIGHT_O,
+        inquiry, tile > 0 ? STAGE_RESCALE : STAGE_RESCALE | STAGE_PV, reading, SIGHT_O,
         "falling rows are right and rising ones are not, and LSE is right: O is not scaled down (or by the wrong factor) when the "
         "maximum rises from one tile to the next%s",
         after);
@@ -331,6 +356,7 @@ void inquire_after(struct inquiry *inquiry, const struct reading *reading)
     const struct experiment *experiment = &reading->experiment;
     if (inquire_stale(inquiry, reading) || inquire_empty(inquiry, reading))
         return;
+    unsigned alike = single_keys(inquiry, reading) ? STAGE_EPILOGUE : 0;
     switch (experiment->scores) {
     case SCORES_RISING:
         inquire_rising(inquiry, reading);
@@ -347,7 +373,7 @@ void inquire_after(struct inquiry *inquiry, const struct reading *reading)
     case SCORES_LADDER:
     case SCORES_LEVEL:
     case SCORES_NEEDLE:
-        conclude(inquiry, STAGE_P | STAGE_PV, reading, SIGHT_O, "LSE is right and O is not, where %s",
+        conclude(inquiry, alike | STAGE_P | STAGE_PV, reading, SIGHT_O, "LSE is right and O is not, where %s",
                  experiment->scores == SCORES_LADDER  ? "weights are small"
                  : experiment->scores == SCORES_LEVEL ? "scores are large"
                                                       : "one key is 200 above all others");
@@ -356,7 +382,7 @@ void inquire_after(struct inquiry *inquiry, const struct reading *reading)
         if (experiment->modifiers & ATTEST_SINK)
             conclude(inquiry, STAGE_NORMALISATION, reading, SIGHT_O, "LSE has the sink and O is divided by a sum without it");
         else if (experiment->modifiers)
-            conclude(inquiry, STAGE_S | STAGE_P | STAGE_PV, reading, SIGHT_O,
+            conclude(inquiry, alike | STAGE_S | STAGE_P | STAGE_PV, reading, SIGHT_O,
                      "LSE is right and O is not, with modifiers of the scores");
         else
             inquire_product(inquiry, clearest(inquiry, reading));

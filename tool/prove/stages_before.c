@@ -263,6 +263,11 @@ static void inquire_staircase(struct inquiry *inquiry, const struct reading *rea
     char after[96] = "";
     if (inquiry->failed)
         return;
+    if (single_keys(inquiry, reading)) {
+        conclude(inquiry, STAGE_S | STAGE_P | STAGE_EPILOGUE, reading, sight,
+                 "LSE is wrong in rows that see one key, whose weight is 1 whatever its score is");
+        return;
+    }
     if (scores == SCORES_MIXED && up && down) {
         conclude(inquiry, STAGE_P | STAGE_RESCALE, reading, sight,
                  "rows are right where all rise or all fall, and wrong where they differ: a row takes the maximum or the factor of "

@@ -9,10 +9,10 @@
 
 /* ---- rows and heads that are mixed up ------------------------------------------------------------------------------------------- */
 
-/* Whether O as found in `row` is what is expected in row `source` with V of head (b, head_kv). Keys go by columns of V, which are
- * shifted from head to head. */
-static bool row_matches(const struct lab *lab, const struct reading *reading, int64_t row, int64_t source, int64_t b,
-                        int64_t head_kv)
+/* Whether O as found in `row` is what is expected in row `source` with V of head (b, head_kv): the number of weights that say so, 0 if
+ * it is not. Keys go by columns of V, which are shifted from head to head. */
+static int64_t row_matches(const struct lab *lab, const struct reading *reading, int64_t row, int64_t source, int64_t b,
+                           int64_t head_kv)
 {
     int64_t width = lab->problem.dim_v, evidence = 0;
     const struct place *to = &lab->rows[row];
@@ -26,31 +26,36 @@ static bool row_matches(const struct lab *lab, const struct reading *reading, in
             double wanted = expected < 0 ? 0 : reading->o_expected[source * reading->columns + expected];
             double bound = expected < 0 ? 1e-6 : 2 * reading->o_bound[source * reading->columns + expected];
             if (!(fabs(value - wanted) <= bound))
-                return false;
+                return 0;
             evidence += wanted > bound;
         }
-    return evidence >= 2; /* one weight of 1 is the same in every row */
+    return evidence;
 }
 
 /* What a wrong row is if it is right elsewhere: the row whose O it holds, and the head whose V it was made with; -1 if there is none. */
 struct source {
-    int64_t row, batch, head_kv;
+    int64_t row, batch, head_kv, evidence;
 };
 
 static struct source find_source(const struct lab *lab, const struct reading *reading, int64_t row)
 {
     const attest_problem *problem = &lab->problem;
     const struct place *own = &lab->rows[row];
-    struct source source = {-1, -1, -1};
+    struct source source = {-1, -1, -1, 0};
     for (int64_t other = 0; other < reading->rows && source.row < 0; other++) {
         const struct place *place = &lab->rows[other];
-        if (other != row && row_matches(lab, reading, row, other, place->b, lab_head_kv(lab, place->h)))
+        int64_t evidence = other == row ? 0 : row_matches(lab, reading, row, other, place->b, lab_head_kv(lab, place->h));
+        if (evidence > 0) {
             source.row = other;
+            source.evidence = evidence;
+        }
     }
     for (int64_t bh = 0; bh < problem->batch * problem->heads_kv && source.head_kv < 0; bh++) {
         int64_t b = bh / problem->heads_kv, h = bh % problem->heads_kv;
-        if ((b != own->b || h != lab_head_kv(lab, own->h)) && row_matches(lab, reading, row, row, b, h))
-            source = (struct source){source.row, b, h};
+        bool own_head = b == own->b && h == lab_head_kv(lab, own->h);
+        int64_t evidence = own_head ? 0 : row_matches(lab, reading, row, row, b, h);
+        if (evidence > 0)
+            source = (struct source){source.row, b, h, evidence > source.evidence ? evidence : source.evidence};
     }
     return source;
 }
@@ -71,21 +76,22 @@ static void conclude_rows(struct inquiry *inquiry, const struct reading *reading
 bool inquire_rows(struct inquiry *inquiry, const struct reading *reading)
 {
     const struct lab *lab = inquiry->lab;
-    struct source first = {-1, -1, -1};
+    struct source first = {-1, -1, -1, 0};
     int64_t row = -1;
-    bool rows = true, heads = true;
+    bool rows = true, heads = true, certain = false;
     for (int64_t n = 0; n < reading->rows && (rows || heads); n++) {
         if (!row_is_wrong(reading, n))
             continue;
         struct source source = find_source(lab, reading, n);
         rows = rows && source.row >= 0;
         heads = heads && source.head_kv >= 0;
+        certain = certain || source.evidence > 1; /* one weight of 1 is the same in every row */
         if (row < 0) {
             row = n;
             first = source;
         }
     }
-    if (row < 0 || !(rows || heads))
+    if (row < 0 || !certain || !(rows || heads))
         return false;
     if (rows) {
         conclude_rows(inquiry, reading, row, first.row, heads);
@@ -166,6 +172,12 @@ static bool told_apart(const struct lab *lab, int64_t key, int64_t other)
     return false;
 }
 
+/* Where LSE cannot tell which keys a row sees, only how many, a mask or rows of O that are shifted look like V that is shifted. */
+static unsigned equal_anyway(const struct inquiry *inquiry, const struct reading *reading)
+{
+    return inquiry->lab->problem.scale == 0 || single_keys(inquiry, reading) ? STAGE_MASK | STAGE_EPILOGUE : 0;
+}
+
 bool inquire_keys(struct inquiry *inquiry, const struct reading *reading)
 {
     const struct lab *lab = inquiry->lab;
@@ -192,8 +204,9 @@ bool inquire_keys(struct inquiry *inquiry, const struct reading *reading)
     }
     if (other > 0 || moved + lost == 0)
         return false;
+    unsigned alike = equal_anyway(inquiry, reading);
     if (moved > 0) {
-        conclude(inquiry, apart ? STAGE_PV : STAGE_S | STAGE_PV, reading, SIGHT_O,
+        conclude(inquiry, alike | (apart ? STAGE_PV : STAGE_S | STAGE_PV), reading, SIGHT_O,
                  "V is taken in another order than %s: key %lld has the weight of key %lld", apart ? "P" : "K",
                  (long long)lab->keys[first], (long long)lab->keys[source]);
         snprintf(inquiry->diagnosis->pattern, sizeof inquiry->diagnosis->pattern, "columns permuted, %lld of %lld",
@@ -259,7 +272,7 @@ bool inquire_order(struct inquiry *inquiry, const struct reading *reading)
         return false;
     /* Weights at keys that must not be seen, or added to each other, while LSE is right: the order was lost after the sum. */
     bool late = lab->lse && (hidden || !same);
-    conclude(inquiry, late ? STAGE_PV : STAGE_S | STAGE_PV, reading, SIGHT_O,
+    conclude(inquiry, equal_anyway(inquiry, reading) | (late ? STAGE_PV : STAGE_S | STAGE_PV), reading, SIGHT_O,
              "V is taken in another order than %s: the weights of a row add up, and stand at other keys", late ? "P" : "K");
     return true;
 }

@@ -227,7 +227,7 @@ static void conclude_empty(struct inquiry *inquiry, const struct reading *readin
     bool right = !reading_wrong_lse(reading, row), finite = isfinite(reading->lse[row]);
     enum sight sight = row_is_wrong(reading, row) ? SIGHT_O : SIGHT_LSE;
     if (inquiry->lab->problem.flags & ATTEST_SINK)
-        conclude(inquiry, STAGE_MASK | STAGE_NORMALISATION | STAGE_EPILOGUE, reading, sight,
+        conclude(inquiry, STAGE_MASK | STAGE_P | STAGE_NORMALISATION | STAGE_EPILOGUE, reading, sight,
                  "rows that see no key: O must be 0, and LSE the sink");
     else if (right && inquiry->lab->lse)
         conclude(inquiry, STAGE_NORMALISATION, reading, SIGHT_O, "rows that see no key: O must be 0, and is 0/0 or what was there");

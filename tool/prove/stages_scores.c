@@ -440,7 +440,7 @@ static bool only_ends(const struct inquiry *inquiry, const struct table *table)
         if (table->cell[at] != CELL_WRONG)
             continue;
         lab_visible(inquiry->lab, at / table->columns, &begin, &end);
-        if (key != end - 1 && key > begin + 1)
+        if ((key != end - 1 && key > begin + 1) || end - begin < 6)
             return false;
     }
     return true;
