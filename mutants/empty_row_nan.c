@@ -1,7 +1,7 @@
 /*
  * empty_row_nan.c - planted: A row that sees no key is divided by its sum of 0, and becomes NaN.
  *
- * Caught by: oracle (mask or P or normalisation or epilogue: a row without keys tells no more)
+ * Caught by: oracle (normalisation)
  */
 #include <attest_kernel.h>
 

@@ -49,15 +49,17 @@ static enum exit_code open_worker(struct session *session, const char *word, str
                    execution.sentence);
 }
 
-/* The largest error, or ratio of an error to its bound, that the probes of a stage saw. */
-static json_t *stage_worst(const struct diagnosis *diagnosis, const char *stage, const char *key)
+/* The largest error, or ratio of an error to its bound, that the probes of a stage saw. A probe of a stage that is right may have
+ * gone wrong because of a later one; it does not count. */
+static json_t *stage_worst(const struct diagnosis *diagnosis, const char *stage, bool wrong, const char *key)
 {
     double worst = -1;
     size_t i;
     json_t *probe;
     json_array_foreach(diagnosis->probes, i, probe)
     {
-        if (strcmp(json_string_value(json_object_get(probe, "stage")), stage) != 0)
+        bool right = strcmp(json_string_value(json_object_get(probe, "verdict")), "right") == 0;
+        if (strcmp(json_string_value(json_object_get(probe, "stage")), stage) != 0 || (!wrong && !right))
             continue;
         json_t *error = json_object_get(probe, key);
         if (json_is_string(error))
@@ -85,8 +87,8 @@ static void put_stages(struct session *session, const struct diagnosis *diagnosi
                                                : named      ? "wrong, or another so marked"
                                                : past       ? "not judged"
                                                             : "right",
-                                               "error", silent ? json_null() : stage_worst(diagnosis, name, "error"), "ratio",
-                                               silent ? json_null() : stage_worst(diagnosis, name, "ratio")));
+                                               "error", silent ? json_null() : stage_worst(diagnosis, name, named, "error"),
+                                               "ratio", silent ? json_null() : stage_worst(diagnosis, name, named, "ratio")));
     }
 }
 

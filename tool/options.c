@@ -13,7 +13,7 @@
 
 #define FIELD(name) offsetof(struct options, name)
 #define EVERY       (~(CMD_HELP | CMD_WORKER))
-#define PROVING     (CMD_PROVE | CMD_ORACLE | CMD_SELFTEST | CMD_REPRODUCE)
+#define PROVING     (CMD_PROVE | CMD_ORACLE | CMD_REPRODUCE)
 #define EVIDENCE    (CMD_PROVE | CMD_VERIFY | CMD_CHAMPION | CMD_REPRODUCE | CMD_LOG | CMD_POSTMORTEM | CMD_REPORT)
 #define DRAWING     (CMD_RUN | CMD_CHECK | CMD_BENCH)
 #define PLANNING    (CMD_EXPLAIN | DRAWING)
@@ -56,8 +56,8 @@ const struct option_spec option_specs[] = {
     {"record", NULL, "Append the proof to the evidence, and promote the kernel if it won.", CMD_PROVE, OPTION_FLAG, FIELD(record),
      0, 0},
     {"evidence", "DIR", "Where evidence is. The default is evidence.", EVIDENCE, OPTION_TEXT, FIELD(evidence), 0, 0},
-    {"state", "DIR", "Where the run database and the artefacts are. The default is .attest.", EVIDENCE | CMD_SELFTEST, OPTION_TEXT,
-     FIELD(state), 0, 0},
+    {"state", "DIR", "Where the run database and the artefacts are. The default is .attest.", EVIDENCE, OPTION_TEXT, FIELD(state),
+     0, 0},
     {"sign", "FILE", "Sign what is recorded with the secret key in FILE.", CMD_PROVE | CMD_CHAMPION, OPTION_TEXT, FIELD(sign), 0,
      0},
     {"key", "FILE", "Accept only statements signed with the public key in FILE.", CMD_VERIFY, OPTION_TEXT, FIELD(key), 0, 0},

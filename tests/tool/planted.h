@@ -1,5 +1,5 @@
 /*
- * planted.h - attention written plainly, in float32, tile by tile, with a switch for every mistake that the stage oracle is to find.
+ * planted.h - attention written plainly, in float32, tile by tile, with a switch for every mistake that the oracle is to find.
  */
 #ifndef PLANTED_H
 #define PLANTED_H

@@ -272,7 +272,7 @@ static void test_library(void)
     attest_context_destroy(context);
 }
 
-/* ---- what is no diagnosis of a stage ------------------------------------------------------------------------------------------- */
+/* ---- what is no diagnosis of a stage ----------------------------------------------------------------------------------------- */
 
 /* Crashes in its second run. */
 static struct execution crash(void *data, const struct inputs *inputs, struct outputs *outputs)
@@ -325,7 +325,7 @@ static void test_race(void)
     diagnosis_free(&diagnosis);
 }
 
-/* ---- what is left behind -------------------------------------------------------------------------------------------------------- */
+/* ---- what is left behind ----------------------------------------------------------------------------------------------------- */
 
 static void check_array(const char *folder, const char *name, int rank, int64_t rows, int64_t columns)
 {

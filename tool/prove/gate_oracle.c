@@ -3,7 +3,7 @@
  * problems that between them take every path the kernel has: several tiles with ragged ends, shared heads, masks, modifiers, few
  * rows and many keys (split into pieces), packed, padded and paged sequences, other strides; in each of its types.
  *
- * details: problems [{problem, verdict, runs of the battery: probes}], diagnosis (null, or stages, tile, batch, head, row, column,
+ * details: problems [{problem, verdict, probes: how many}], diagnosis (null, or stages, tile, batch, head, row, column,
  * column_is, pattern, cause, error, heat), probes (of the problem that went wrong, else of the first one).
  * artefacts: the arrays of the first wrong stage, expected_S and found_S and the like, with rows and columns.
  */
@@ -16,7 +16,7 @@
 
 #include "stages.h"
 
-/* %s is the type. A problem that the kernel refuses is left out, and one with `only_without` is for kernels that refuse that one. */
+/* %s is the type. A problem that the kernel refuses is left out; one with `only_without` is for kernels that refuse that one. */
 static const struct question {
     const char *text;
     int only_without; /* number of the question that this one makes up for; -1: none */
@@ -25,12 +25,13 @@ static const struct question {
     {"fwd:%s:b1:hq4:hkv2:sq35:skv150:d40:causal:br:lse", -1, true},
     {"fwd:%s:b1:hq4:hkv2:sq35:skv150:d40:lse", -1, true},
     {"fwd:%s:b1:hq4:hkv2:sq1:skv1300:d64:lse", -1, true},
-    {"fwd:%s:b1:h2:sq33:skv90:d24:sink:lse", -1, false}, /* before there are rows that see no key, whose LSE is the sink */
+    {"fwd:%s:b1:h2:sq40:skv24:d32:causal:br:lse", -1, false}, /* the first rows see no key */
+    {"fwd:%s:b1:h2:sq33:skv90:d24:sink:lse", -1, false},      /* before there are rows that see no key, whose LSE is the sink */
     {"fwd:%s:b1:h2:sq33:skv90:d24:dv40:wl=30:wr=2:softcap=8:alibi:bias:sink:lse", -1, true},
-    {"fwd:%s:b1:h2:sq33:skv90:d24:wl=30:wr=2:lse", 4, false},
-    {"fwd:%s:b1:h2:sq33:skv90:d24:softcap=8:lse", 4, false},
-    {"fwd:%s:b1:h2:sq33:skv90:d24:alibi:lse", 4, false},
-    {"fwd:%s:b1:h2:sq33:skv90:d24:bias:lse", 4, false},
+    {"fwd:%s:b1:h2:sq33:skv90:d24:wl=30:wr=2:lse", 5, false},
+    {"fwd:%s:b1:h2:sq33:skv90:d24:softcap=8:lse", 5, false},
+    {"fwd:%s:b1:h2:sq33:skv90:d24:alibi:lse", 5, false},
+    {"fwd:%s:b1:h2:sq33:skv90:d24:bias:lse", 5, false},
     {"fwd:%s:b1:h2:sq70:skv70:d32:causal:lse", -1, false},
     {"fwd:%s:b3:hq2:hkv1:s40:d32:varlenq=90:varlenkv=100:causal:lse", -1, false},
     {"fwd:%s:b3:hq4:hkv2:sq3:skv150:d32:page=16,40:lens:lse", -1, false},

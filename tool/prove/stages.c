@@ -5,15 +5,15 @@
  *
  *     s = scale q k + modifiers;  mask;  p = exp(s - m);  l = sum p;  o = sum p v;  O = o / l;  LSE = m + ln l
  *
- * and LSE never passes through V. So LSE speaks for S, mask, maximum and sum; and with columns of the identity for V, O is the matrix
- * of weights P as they reached the product. Every experiment reads both. What is wrong in LSE comes before the product; what is wrong
- * in O alone comes after the sum. Which of the stages it is follows from the first experiment that fails, because each adds one
- * thing to what those before it need:
+ * and LSE never passes through V. So LSE speaks for S, mask, maximum and sum; and with columns of the identity for V, O is the
+ * matrix of weights P as they reached the product. Every experiment reads both. What is wrong in LSE comes before the product;
+ * what is wrong in O alone comes after the sum. Which of the stages it is follows from the first experiment that fails, because
+ * each adds one thing to what those before it need:
  *
  *     equal scores          Q = 0, so no score can be wrong: LSE = ln n, O shows which n keys           mask, then the sum
  *     whole scores          every second key has score 0 whatever Q is, the maximum never changes       S, then exp
  *     all digits, near      the same with all bits of the type, and 128 times smaller                   S
- *     levels                the same at +-150, 512 and -20000                                           maximum (P), bits of S, mask
+ *     levels                the same at +-150, 512 and -20000                                           P, bits of S, mask
  *     falling, rising       the maximum stays; changes in every tile; differs from row to row           P; rescale
  *     ladder                weights of 1 to e^-22                                                       exp (P)
  *     modifiers             softcap, ALiBi, bias, each alone, then together; the sink                   S; normalisation
@@ -22,8 +22,9 @@
  *     drawn inputs          what is left: judged as `attest check` does, NaN wherever nothing may be read
  *
  * Each reading is compared with the float64 reference on the very same inputs, within bounds that hold for any right kernel
- * (stages_lab.c). Then the failing one is looked at (stages_before.c, stages_mask.c, stages_scores.c, stages_after.c): where, in which
- * pattern, and whether a known mistake gives exactly this (stages_cause.c). Stages that would show in the same way are all named.
+ * (stages_lab.c). Then the failing one is looked at (stages_before.c, stages_mask.c, stages_scores.c, stages_after.c,
+ * stages_layout.c): where, in which pattern, and whether a known mistake gives exactly this (stages_cause.c). Stages that would
+ * show in the same way are all named.
  */
 #include "stages_inquiry.h"
 
@@ -58,7 +59,7 @@ void stages_text(unsigned stages, char *text, size_t size)
                                                    : "");
 }
 
-/* ---- conclusions ---------------------------------------------------------------------------------------------------------------- */
+/* ---- conclusions ------------------------------------------------------------------------------------------------------------- */
 
 bool ask(struct inquiry *inquiry, const struct experiment *experiment, struct reading *reading)
 {
@@ -171,7 +172,7 @@ struct pattern conclude(struct inquiry *inquiry, unsigned stages, const struct r
     return pattern;
 }
 
-/* ---- what was never written ------------------------------------------------------------------------------------------------------ */
+/* ---- what was never written -------------------------------------------------------------------------------------------------- */
 
 static bool is_blank(const struct buffer *buffer, int64_t at)
 {
@@ -214,16 +215,18 @@ static void inquire_blanks(struct inquiry *inquiry)
     for (int lse = 0; lse <= lab->lse && !inquiry->failed && blanks == 0; lse++) {
         blanks = find_blanks(lab, lse, cell);
         struct cells cells = {cell, lab->rows, lab->row_count, NULL, lse ? 1 : lab->problem.dim_v, "row", "column"};
-        if (blanks > 0)
-            conclude_table(inquiry, STAGE_EPILOGUE, &cells, (struct exhibit){0}, "%s is not written: %s", lse ? "LSE" : "O",
-                           pattern_find(&cells).text);
+        if (blanks == 0)
+            continue;
+        conclude_table(inquiry, STAGE_EPILOGUE, &cells, (struct exhibit){0}, "%s is not written: %s", lse ? "LSE" : "O",
+                       pattern_find(&cells).text);
+        inquiry->last = plain;
     }
     if (!inquiry->failed)
         save_probe(inquiry->diagnosis, plain.name, STAGE_EPILOGUE, blanks == 0, blanks ? INFINITY : 0, blanks ? INFINITY : 0);
     free(cell);
 }
 
-/* ---- the battery ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the battery ------------------------------------------------------------------------------------------------------------- */
 
 enum { MOST_EXPERIMENTS = 48 };
 
@@ -384,7 +387,7 @@ static void run_battery(struct inquiry *inquiry)
     }
 }
 
-/* ---- drawn inputs ---------------------------------------------------------------------------------------------------------------- */
+/* ---- drawn inputs ------------------------------------------------------------------------------------------------------------ */
 
 enum { DRAWN_ROWS = 128 };
 
@@ -466,14 +469,14 @@ static void inquire_drawn(struct inquiry *inquiry)
                        &both, "O is wrong on drawn inputs, and on no designed ones");
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------------------------------------------------- */
 
 /* A kernel that gives something else the second time has a race; what it seemed to do wrong may be a part of it. */
 static void look_again(struct inquiry *inquiry)
 {
     struct reading first, second;
     struct diagnosis *diagnosis = inquiry->diagnosis;
-    if (!inquiry->last.name || !ask(inquiry, &inquiry->last, &first))
+    if (!inquiry->last.name || inquiry->settled || !ask(inquiry, &inquiry->last, &first))
         return;
     if (ask(inquiry, &inquiry->last, &second)) {
         size_t cells = (size_t)(first.rows * first.columns), length = strlen(diagnosis->cause);

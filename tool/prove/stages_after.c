@@ -1,6 +1,6 @@
 /*
- * stages_after.c - LSE is right in every reading, so scores, mask, maximum and sum are; O is not. What is left is the product with V,
- * the scaling of what was summed up, the division, and writing O.
+ * stages_after.c - LSE is right in every reading, so scores, mask, maximum and sum are; O is not. What is left is the product with
+ * V, the scaling of what was summed up, the division, and writing O.
  *
  * Where no maximum changes (equal scores, combs), O is P V / l and nothing else, and the way it is wrong tells which part:
  *     each row by a factor of its own              normalisation
@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- factors ------------------------------------------------------------------------------------------------------------------- */
+/* ---- factors ----------------------------------------------------------------------------------------------------------------- */
 
-/* The factor between what was found and expected in a row, if there is one; NaN if not. A factor near 1 must explain nearly all of the
- * error, or it is only one of many errors that are small. */
+/* The factor between what was found and expected in a row, if there is one; NaN if not. A factor near 1 must explain nearly all of
+ * the error, or it is only one of many errors that are small. */
 double row_factor(const struct reading *reading, int64_t row)
 {
     double factor = NAN, largest = 0;
@@ -158,7 +158,7 @@ static bool inquire_pieces(struct inquiry *inquiry, const struct reading *readin
     return true;
 }
 
-/* ---- precision ------------------------------------------------------------------------------------------------------------------ */
+/* ---- precision --------------------------------------------------------------------------------------------------------------- */
 
 /* The number of the output's type next to `value` on the side of 0. */
 static double cut_off(uint32_t dtype, double value)
@@ -243,7 +243,7 @@ static bool inquire_precision(struct inquiry *inquiry, const struct reading *rea
     return true;
 }
 
-/* ---- by experiment --------------------------------------------------------------------------------------------------------------- */
+/* ---- by experiment ----------------------------------------------------------------------------------------------------------- */
 
 /* No maximum changes in these. */
 static void inquire_product(struct inquiry *inquiry, const struct reading *reading)
@@ -348,6 +348,7 @@ bool inquire_stale(struct inquiry *inquiry, const struct reading *reading)
     if (inquiry->failed || same == 0 || 2 * same < seeing)
         return false;
     conclude(inquiry, STAGE_EPILOGUE, reading, SIGHT_O, "the output is that of an earlier call: it was not computed anew");
+    inquiry->settled = true;
     return true;
 }
 

@@ -3,9 +3,9 @@
  * stages_mask.c and combs in stages_scores.c; here are levels, staircases and modifiers.
  *
  * What each reading can blame, given that those before it in the battery were right:
- *     a level           scores and their differences are right when small. Infinities, NaN or nothing at all: the maximum (P). Weights
+ *     a level           scores and their differences are right when small. Infinities, NaN or nothing: the maximum (P). Weights
  *                       slightly off: scores kept in too few bits (S). O right: LSE alone (epilogue).
- *     a falling row     the maximum is that of the first tile and never changes; p of later tiles is taken relative to something else (P)
+ *     a falling row     the maximum is that of the first tile and never changes; p of later tiles is relative to something else (P)
  *     a rising row      the maximum changes in every tile: what is carried must be scaled down (rescale)
  *     a ladder          weights of e^-1.5 to e^-22: the exponential (P)
  *     one modifier      S; the sink: normalisation
@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- LSE alone ----------------------------------------------------------------------------------------------------------------- */
+/* ---- LSE alone --------------------------------------------------------------------------------------------------------------- */
 
 /* LSE as functions of the maximum m and the sum l, that are wrong in known ways. */
 static double lse_formula(int number, double m, double l)
@@ -116,7 +116,7 @@ struct experiment flat_level(const struct lab *lab, double level)
     return (struct experiment){.scores = SCORES_LEVEL, .level = fmin(level, most), .at = ALL_ANCHORS, .values = VALUES_PLAIN};
 }
 
-/* ---- levels -------------------------------------------------------------------------------------------------------------------- */
+/* ---- levels ------------------------------------------------------------------------------------------------------------------ */
 
 /* A row in which a key that must not be seen has a weight; -1 if there is none. */
 static int64_t row_with_hidden(const struct inquiry *inquiry, const struct reading *reading)
@@ -183,7 +183,7 @@ static void inquire_level(struct inquiry *inquiry, const struct reading *reading
         conclude(inquiry, STAGE_S | STAGE_P, reading, sight, "scores near %g are wrong, smaller ones are right", level);
 }
 
-/* ---- staircases ---------------------------------------------------------------------------------------------------------------- */
+/* ---- staircases -------------------------------------------------------------------------------------------------------------- */
 
 static bool is_right(const struct lab *lab, const struct reading *reading)
 {
@@ -239,18 +239,34 @@ int64_t find_tile(struct inquiry *inquiry, int64_t row, bool up)
     return last;
 }
 
+/* LSE speaks for the sum; without it the weights may have been lost on their way to V. */
 static void inquire_ladder(struct inquiry *inquiry, const struct reading *reading)
 {
     double lost = INFINITY;
     for (int64_t at = 0; at < reading->rows * reading->columns; at++)
         if (reading_wrong_o(reading, at / reading->columns, at % reading->columns) && reading->o[at] == 0)
             lost = fmin(lost, -log(reading->o_expected[at]) - reading->lse_expected[at / reading->columns]);
-    unsigned stages = inquiry->lab->lse && !reading->lse_right ? STAGE_P : STAGE_P | STAGE_PV;
+    unsigned stages = inquiry->lab->lse ? STAGE_P : STAGE_P | STAGE_PV;
     if (isfinite(lost))
         conclude(inquiry, stages, reading, SIGHT_O, "weights below e^-%.3g of the largest are dropped", lost);
     else
         conclude(inquiry, stages, reading, reading->o_right ? SIGHT_LSE : SIGHT_O,
                  "the exponential is wrong for scores well below the maximum");
+}
+
+/* Staircases are wrong, and not as a mistake of the carry has it: a ladder tells whether small weights are. */
+static void inquire_weights(struct inquiry *inquiry, const struct reading *reading, bool both)
+{
+    struct experiment ladder = {.scores = SCORES_LADDER, .values = VALUES_KEYS};
+    struct reading weights;
+    if (!ask(inquiry, &ladder, &weights))
+        return;
+    if (!weights.o_right || !both)
+        inquire_ladder(inquiry, weights.o_right ? reading : &weights);
+    else
+        conclude(inquiry, STAGE_P | STAGE_RESCALE, reading, reading->o_right ? SIGHT_LSE : SIGHT_O,
+                 "rising and falling rows are wrong: the maximum, or what is carried from tile to tile");
+    reading_free(&weights);
 }
 
 static void inquire_staircase(struct inquiry *inquiry, const struct reading *reading)
@@ -282,13 +298,8 @@ static void inquire_staircase(struct inquiry *inquiry, const struct reading *rea
     }
     if (inquiry->failed)
         return;
-    if (up && !down && tile == 0) {
-        struct experiment ladder = {.scores = SCORES_LADDER, .values = VALUES_KEYS};
-        struct reading weights;
-        if (!ask(inquiry, &ladder, &weights))
-            return;
-        inquire_ladder(inquiry, weights.o_right ? reading : &weights);
-        reading_free(&weights);
+    if (up == down || (up && tile == 0)) {
+        inquire_weights(inquiry, reading, up == down);
     } else if (up && !down) {
         conclude(inquiry, STAGE_P, reading, sight,
                  "rising rows are right and falling ones are not: p is taken relative to the maximum of its tile, not to the "
@@ -299,15 +310,12 @@ static void inquire_staircase(struct inquiry *inquiry, const struct reading *rea
         conclude(inquiry, STAGE_RESCALE, reading, sight,
                  "falling rows are right and rising ones are not: %s when the maximum rises from one tile to the next%s",
                  factor ? "the sum is not scaled down (or by the wrong factor)" : "what was summed up is not scaled down", after);
-    } else {
-        conclude(inquiry, STAGE_P | STAGE_RESCALE, reading, sight,
-                 "rising and falling rows are wrong: the maximum, or what is carried from tile to tile");
     }
     if (tile > 0)
         inquiry->diagnosis->tile = tile;
 }
 
-/* ---- modifiers and the rest ---------------------------------------------------------------------------------------------------- */
+/* ---- modifiers and the rest -------------------------------------------------------------------------------------------------- */
 
 static void inquire_modifier(struct inquiry *inquiry, const struct reading *reading, enum question question, const char *name)
 {

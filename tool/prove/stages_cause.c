@@ -27,7 +27,7 @@ struct mistake {
 
 static const char *const tensor_names[] = {"Q", "K", "V", "O"};
 
-/* ---- scores and values --------------------------------------------------------------------------------------------------------- */
+/* ---- scores and values ------------------------------------------------------------------------------------------------------- */
 
 static bool swap_k_and_v(const struct lab *lab, int number, struct variant *variant)
 {
@@ -171,7 +171,7 @@ static bool first_of_v(const struct lab *lab, int number, struct variant *varian
     return first_of(lab, number + 4, variant);
 }
 
-/* ---- modifiers ----------------------------------------------------------------------------------------------------------------- */
+/* ---- modifiers --------------------------------------------------------------------------------------------------------------- */
 
 static bool without(const struct lab *lab, uint64_t flag, const char *name, struct variant *variant)
 {
@@ -265,7 +265,7 @@ static bool bias_mistake(const struct lab *lab, int number, struct variant *vari
     return true;
 }
 
-/* ---- trying ------------------------------------------------------------------------------------------------------------------- */
+/* ---- trying ------------------------------------------------------------------------------------------------------------------ */
 
 static const struct mistake mistakes[] = {
     {QUESTION_SCORES, swap_k_and_v, 1},
@@ -289,7 +289,7 @@ static double error_ratio(double found, double expected, double bound)
     return fabs(found - expected) / bound;
 }
 
-/* How well a variant explains a reading: the worst ratio of its distance to what was found, and of its distance to what is right. */
+/* How well a variant explains a reading: its worst distance to what was found, and to what is right, in bounds. */
 struct fit {
     double found, right;
 };

@@ -40,7 +40,7 @@ bool design_anchor(const struct experiment *experiment, int64_t key)
     return key == 0 || key % 2 == experiment->at || experiment->at == ALL_ANCHORS;
 }
 
-/* ---- scores by level ----------------------------------------------------------------------------------------------------------- */
+/* ---- scores by level --------------------------------------------------------------------------------------------------------- */
 
 /* The score that key j of a sequence is to have where Q is 1, in units. */
 static double target(const struct lab *lab, const struct experiment *experiment, int64_t b, int64_t head_kv, int64_t j)
@@ -90,7 +90,7 @@ static void put_level(struct lab *lab, int64_t place, double steps)
     }
 }
 
-/* ---- the comb ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the comb ---------------------------------------------------------------------------------------------------------------- */
 
 /* Elements of a key that are not 0, on average, and how many steps each has, for scores of about -1.5 where Q is 1 to 3. */
 struct comb {
@@ -153,7 +153,7 @@ static double query(const struct lab *lab, const struct experiment *experiment, 
     return sign;
 }
 
-/* ---- modifiers ----------------------------------------------------------------------------------------------------------------- */
+/* ---- modifiers --------------------------------------------------------------------------------------------------------------- */
 
 /* Values depend on the place in memory, so that a bias that is broadcast is the same wherever it is read. */
 static void design_bias(struct lab *lab, const struct experiment *experiment)
@@ -212,7 +212,7 @@ void design_scores(struct lab *lab, const struct experiment *experiment)
     design_modifiers(lab, experiment);
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------------------ */
 
 /* Column d of V is 1 for one key. Which one is shifted from head to head, so that V of another head is seen. */
 int64_t design_column(const struct lab *lab, int64_t block, int64_t b, int64_t head_kv, int64_t d)

@@ -21,7 +21,8 @@ struct inquiry {
     const struct reading *first_o;        /* of these the first whose LSE is right and whose O is not; NULL: none */
     struct experiment last;               /* what the diagnosis was drawn from */
     struct exhibit exhibit;
-    bool failed; /* the laboratory, or a run: see lab_read */
+    bool failed;  /* the laboratory, or a run: see lab_read */
+    bool settled; /* nothing is learnt by asking again */
 };
 
 /* What to look at for place, pattern and error: O (or P, if it was read by key) or LSE. */
@@ -70,8 +71,8 @@ bool inquire_empty(struct inquiry *inquiry, const struct reading *reading);
 /* O does not depend on the inputs: concludes and returns true. */
 bool inquire_stale(struct inquiry *inquiry, const struct reading *reading);
 
-/* Weights that stand in the wrong row, head or key (stages_layout.c): each concludes and returns true if that is all that is wrong with
- * them. inquire_layout is the three that need no further experiment. */
+/* Weights that stand in the wrong row, head or key (stages_layout.c): each concludes and returns true if that is all that is wrong
+ * with them. inquire_layout is the three that need no further experiment. */
 bool inquire_layout(struct inquiry *inquiry, const struct reading *reading);
 bool inquire_rows(struct inquiry *inquiry, const struct reading *reading); /* rows, or heads of V */
 bool inquire_keys(struct inquiry *inquiry, const struct reading *reading);

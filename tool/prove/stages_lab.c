@@ -1,12 +1,13 @@
 /*
  * stages_lab.c - runs of the kernel on designed inputs, compared with the float64 reference on the very same inputs.
  *
- * Bounds are those of judge.c, in the form that each reading allows. With V columns of the identity, a component of O is one weight
- * P_ij, and A of judge.c is that weight itself: the bound is relative, so that a weight of 1e-9 is read as well as one of 0.5. T, the
- * size of the scores that rounding errors are in proportion to, has |s_ij| of that key added; and its part |q| |k| counts D / 8 times
- * more, because the elements of designed rows are alike, and so are the errors of adding them up. Weights rounded to f16 have a grain of
- * 2^-24, whatever their size. Where a power of two of keys has exactly the same score and all others none, and V is whole numbers,
- * nothing needs rounding but the result: half a grain of the output is then all that is allowed, with a few of float32 besides.
+ * Bounds are those of judge.c, in the form that each reading allows. With V columns of the identity, a component of O is one
+ * weight P_ij, and A of judge.c is that weight itself: the bound is relative, so that a weight of 1e-9 is read as well as one of
+ * 0.5. T, the size of the scores that rounding errors are in proportion to, has |s_ij| of that key added; and its part |q| |k|
+ * counts D / 8 times more, because the elements of designed rows are alike, and so are the errors of adding them up. Weights
+ * rounded to f16 have a grain of 2^-24, whatever their size. Where a power of two of keys has exactly the same score and all
+ * others none, and V is whole numbers, nothing needs rounding but the result: half a grain of the output is then all that is
+ * allowed, with a few of float32 besides.
  */
 #include "stages_lab.h"
 
@@ -26,7 +27,7 @@ double unit_roundoff(uint32_t dtype)
     return dtype == ATTEST_F32 ? UNIT_F32 : dtype == ATTEST_F16 ? 0x1p-11 : 0x1p-8;
 }
 
-/* ---- what is looked at --------------------------------------------------------------------------------------------------------- */
+/* ---- what is looked at ------------------------------------------------------------------------------------------------------- */
 
 static void add_row(struct lab *lab, int64_t b, int64_t h, int64_t i)
 {
@@ -90,7 +91,7 @@ int64_t lab_head_kv(const struct lab *lab, int64_t head)
     return head / (lab->problem.heads_q / lab->problem.heads_kv);
 }
 
-/* ---- making and running -------------------------------------------------------------------------------------------------------- */
+/* ---- making and running ------------------------------------------------------------------------------------------------------ */
 
 static void choose_unit(struct lab *lab)
 {
@@ -255,7 +256,7 @@ bool lab_evaluate(struct lab *lab, const attest_problem *problem, const attest_t
     return worst == ATTEST_OK;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------------------- */
 
 static double norm(const struct buffer *buffer, int64_t at, int64_t dim)
 {

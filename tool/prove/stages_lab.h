@@ -11,8 +11,8 @@
 /* What the scores of a row are. Numbers are natural units (after the scale); each is a whole number of lab->unit, so that they are
  * exact. */
 enum scores {
-    SCORES_EQUAL, /* Q is 0: every score is 0, whatever K is */
-    SCORES_COMB, /* every second key (those with j % 2 == at, and key 0) is an anchor, which has score 0 whatever Q is; the others lie
+    SCORES_EQUAL,   /* Q is 0: every score is 0, whatever K is */
+    SCORES_COMB,    /* key 0 and every second key (j % 2 == at) are anchors, which have score 0 whatever Q is; the others lie
                        between 0 and about -5, all different: small whole numbers in Q and K */
     SCORES_FINE,    /* the same with Q and K that use every bit of their type */
     SCORES_SMALL,   /* the same, 128 times smaller */

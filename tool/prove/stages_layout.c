@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- rows and heads that are mixed up ------------------------------------------------------------------------------------------- */
+/* ---- rows and heads that are mixed up ---------------------------------------------------------------------------------------- */
 
-/* Whether O as found in `row` is what is expected in row `source` with V of head (b, head_kv): the number of weights that say so, 0 if
- * it is not. Keys go by columns of V, which are shifted from head to head. */
+/* Whether O as found in `row` is what is expected in row `source` with V of head (b, head_kv): the number of weights that say so, 0
+ * if it is not. Keys go by columns of V, which are shifted from head to head. */
 static int64_t row_matches(const struct lab *lab, const struct reading *reading, int64_t row, int64_t source, int64_t b,
                            int64_t head_kv)
 {
@@ -32,7 +32,7 @@ static int64_t row_matches(const struct lab *lab, const struct reading *reading,
     return evidence;
 }
 
-/* What a wrong row is if it is right elsewhere: the row whose O it holds, and the head whose V it was made with; -1 if there is none. */
+/* What a wrong row is if it is right elsewhere: the row whose O it holds, the head whose V it took; -1 if there is none. */
 struct source {
     int64_t row, batch, head_kv, evidence;
 };
@@ -107,7 +107,37 @@ bool inquire_rows(struct inquiry *inquiry, const struct reading *reading)
     return true;
 }
 
-/* ---- keys and columns ----------------------------------------------------------------------------------------------------------- */
+/* ---- keys and columns -------------------------------------------------------------------------------------------------------- */
+
+/* The column whose number stands in this one, where each has its own; -1 if there is none. */
+static int64_t column_source(const struct reading *reading, int64_t row, int64_t column)
+{
+    for (int64_t c = 0; c < reading->columns; c++) {
+        int64_t at = row * reading->columns + c;
+        if (c != column && fabs(reading->o[row * reading->columns + column] - reading->o_expected[at]) <= reading->o_bound[at])
+            return c;
+    }
+    return -1;
+}
+
+/* A column of O that holds another one, if every wrong column of every row does; false if not. */
+static bool columns_moved(const struct reading *reading, int64_t *column, int64_t *source)
+{
+    *column = -1;
+    for (int64_t at = 0; at < reading->rows * reading->columns; at++) {
+        int64_t row = at / reading->columns, c = at % reading->columns;
+        if (!reading_wrong_o(reading, row, c))
+            continue;
+        int64_t from = column_source(reading, row, c);
+        if (from < 0)
+            return false;
+        if (*column < 0) {
+            *column = c;
+            *source = from;
+        }
+    }
+    return *column >= 0;
+}
 
 /* Columns of O that are wrong for any V: where all keys have the same value. */
 bool inquire_columns(struct inquiry *inquiry)
@@ -124,7 +154,12 @@ bool inquire_columns(struct inquiry *inquiry)
     for (int64_t at = 0; at < reading.rows * reading.columns && whole; at++)
         whole =
             !row_is_wrong(&reading, at / reading.columns) || reading_wrong_o(&reading, at / reading.columns, at % reading.columns);
-    if (wrong)
+    int64_t column, source = -1;
+    if (wrong && columns_moved(&reading, &column, &source))
+        conclude(inquiry, STAGE_PV | STAGE_EPILOGUE, &reading, SIGHT_O,
+                 "columns of V or of O are mixed up: column %lld holds what belongs to column %lld", (long long)column,
+                 (long long)source);
+    else if (wrong)
         conclude(inquiry, STAGE_PV | STAGE_EPILOGUE, &reading, SIGHT_O, "%s",
                  whole ? "whole rows of O are wrong whatever V is: something else than P V is summed up or written"
                        : "columns of O are wrong whatever V is: its columns are mixed up, or some are left out");

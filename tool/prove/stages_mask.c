@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What the kernel seems to see: the number of keys behind LSE (or, without it, behind the weights), and whether a key is among them. */
+/* What the kernel seems to see: the number of keys behind LSE (without it, behind the weights), and whether a key is among them. */
 static double keys_counted(const struct inquiry *inquiry, const struct reading *reading, int64_t row)
 {
     double largest = 0;
@@ -51,7 +51,7 @@ bool same_keys(const struct inquiry *inquiry, const struct reading *reading)
     return true;
 }
 
-/* ---- masks that are known mistakes ---------------------------------------------------------------------------------------------- */
+/* ---- masks that are known mistakes ------------------------------------------------------------------------------------------- */
 
 struct mask {
     uint64_t needs;  /* flags of the problem without which it does not apply; where alignment is the mistake, one of them will do */
@@ -135,7 +135,7 @@ static bool mask_fits(struct inquiry *inquiry, const struct reading *reading, co
     return differs;
 }
 
-/* ---- keys that are not there, and keys that are not counted --------------------------------------------------------------------- */
+/* ---- keys that are not there, and keys that are not counted ------------------------------------------------------------------ */
 
 /* Keys that nobody has asked for, such as zeros that fill up a tile, have a score of their own; where the true keys but one lie far
  * below, they show. */
@@ -202,7 +202,7 @@ static void conclude_lacking(struct inquiry *inquiry, const struct reading *read
         inquiry->diagnosis->column = pattern.column;
 }
 
-/* ---- equal scores --------------------------------------------------------------------------------------------------------------- */
+/* ---- equal scores ------------------------------------------------------------------------------------------------------------ */
 
 /* LSE of a row that sees no key is -inf, or the sink, which is -1e30 where it is not asked for. */
 #define NOTHING (-1e29)

@@ -1,7 +1,7 @@
 /*
  * stages_pattern.c - describes a set of wrong places (see stages_pattern.h).
  *
- * A set of numbers is described as all, one, a range, or a range that repeats with a period, whichever fits exactly and is simplest.
+ * A set of numbers is described as all, one, a range, or a range that repeats with a period, whichever fits and is simplest.
  * A table is described by its sequences, heads, rows and columns if the wrong places are exactly all combinations of them; else by
  * the distance of row and column (a diagonal), if that decides; else it is a count.
  */

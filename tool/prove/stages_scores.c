@@ -112,7 +112,7 @@ static bool table_read(struct inquiry *inquiry, const struct reading *reading, s
     return done;
 }
 
-/* ---- what the scores are like --------------------------------------------------------------------------------------------------- */
+/* ---- what the scores are like ------------------------------------------------------------------------------------------------ */
 
 /* One factor that turns every expected score into the one found; 0 if there is none. */
 static double common_factor(const struct table *table)
@@ -239,7 +239,7 @@ static bool keys_moved(const struct lab *lab, const struct reading *reading, int
     return all && *key >= 0;
 }
 
-/* ---- elements of the dot product ------------------------------------------------------------------------------------------------- */
+/* ---- elements of the dot product --------------------------------------------------------------------------------------------- */
 
 /* Which elements of Q and K do not reach the score, in words; "" if all do, or if they are not simply missing. */
 static void missing_elements(struct inquiry *inquiry, char *text, size_t size)
@@ -280,7 +280,7 @@ static void missing_elements(struct inquiry *inquiry, char *text, size_t size)
     free(sorted);
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------------------------------- */
 
 /* The row whose expected LSE and weights are those found in this one; -1 if there is none, or it is the row itself. */
 static int64_t source_row(const struct lab *lab, const struct reading *reading, int64_t row)
@@ -324,7 +324,7 @@ static bool rows_moved(struct inquiry *inquiry, const struct reading *reading)
     return true;
 }
 
-/* ---- conclusions ---------------------------------------------------------------------------------------------------------------- */
+/* ---- conclusions ------------------------------------------------------------------------------------------------------------- */
 
 /* Where the sizes of the scores are off by one factor. */
 static void factor_text(const struct lab *lab, double factor, char *text, size_t size)
