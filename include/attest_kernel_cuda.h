@@ -51,6 +51,8 @@
  *                      no (default): dim and dim_v are equal and one of `dims`
  *     tile_q #         query rows of a tile
  *     tile_kv #        keys of a tile
+ *     tiles            more pairs of them that images are made for, as 48x64: the name of a plan's kernel with @48x64 behind it
+ *                      asks for one, and without, tile_q x tile_kv runs
  *     stages #         buffers of a pipeline; 1 unless given
  *     threads #        of a block, a multiple of 32
  *     shared #         bytes of shared memory of a block, static and dynamic together: must be exactly what the image has
@@ -60,6 +62,8 @@
  *     packs            yes: the query heads of a KV head share tiles, see attest_tile; no (default)
  *     split_keys #     with launch = split: keys of a piece, a multiple of tile_kv
  *     partial #        with launch = split: floats that a row leaves for each piece of its keys
+ *     pdl              yes: attest_combine waits with griddepcontrol.wait, and may be launched early where the GPU can; no (default)
+ *     rows_most #      query rows of a slot (seq_q * pack) that it takes at most; any number unless given
  *     map              q, k, v or o, then: rows N columns N swizzle N, which see attest_cuda_maps; up to four lines
  *     align #          bytes, a power of two; 0 unless given
  *     refuses          what it does not take, as words of a problem string: causal br wl wr softcap alibi bias sink lse varlenq
@@ -206,6 +210,78 @@ typedef struct attest_cuda_facts {
 static_assert(sizeof(attest_cuda_args) == 376 && sizeof(attest_cuda_maps) == 512, "host and device must agree");
 #else
 _Static_assert(sizeof(attest_cuda_args) == 376 && sizeof(attest_cuda_maps) == 512, "host and device must agree");
+#endif
+
+/* ------------------------------------------------------------------------------------------------------------ host -- */
+
+#if !defined(__CUDACC__)
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One image of a kernel: what it was compiled for, and the numbers of the manifest there. */
+typedef struct attest_cuda_image {
+    uint32_t arch; /* 80, 90 ...: runs on GPUs of the same major number from there on; as PTX on all from there on */
+    uint32_t kind; /* ATTEST_CUBIN ... */
+    attest_cuda_facts facts;
+    uint32_t split_keys; /* 0 unless the launch is split */
+    uint32_t partial;    /* likewise */
+    uint32_t align;
+    uint32_t rows_most; /* 0: any number */
+    uint32_t map_rows[ATTEST_CUDA_MAPS], map_columns[ATTEST_CUDA_MAPS];
+    const void *data; /* PTX ends in a zero byte */
+    uint64_t bytes;
+} attest_cuda_image;
+
+/* ATTEST_CUBIN_ONLY runs on its architecture and no other, as sm_90a does. */
+enum { ATTEST_CUBIN = 1, ATTEST_CUBIN_ONLY = 2, ATTEST_PTX = 3 };
+
+/* Bits of attest_cuda_kernel.options. */
+enum {
+    ATTEST_CUDA_PADS = 1,        /* `padding` */
+    ATTEST_CUDA_PACKS = 2,       /* `packs` */
+    ATTEST_CUDA_PDL = 4,         /* `pdl` */
+    ATTEST_CUDA_REFUSES_O32 = 8, /* `refuses` o=f32 */
+    ATTEST_CUDA_REFUSES_DV = 16  /* `refuses` dv */
+};
+
+/* A kernel as the host sees it: its manifest, with every number worked out, and its images. Of several images that would do, the
+ * first runs. */
+typedef struct attest_cuda_kernel {
+    uint32_t abi;        /* ATTEST_CUDA_ABI */
+    uint32_t dtypes;     /* bits: 1 << attest_dtype */
+    uint64_t refuses;    /* flags of problems that it does not take */
+    const char *name;    /* letters, digits and _ */
+    const char *summary; /* one line on how it works */
+    uint32_t launch;     /* attest_cuda_launch */
+    uint32_t options;    /* ATTEST_CUDA_PADS ... */
+    uint32_t map_count;
+    uint32_t image_count;
+    char map_tensor[ATTEST_CUDA_MAPS]; /* 'q', 'k', 'v', 'o' */
+    uint32_t map_swizzle[ATTEST_CUDA_MAPS];
+    const attest_cuda_image *images;
+} attest_cuda_kernel;
+
+/* As attest_context_add_kernel of attest_kernel.h, for a context on a GPU. */
+ATTEST_API attest_status attest_context_add_cuda_kernel(attest_context *context, const attest_cuda_kernel *kernel);
+
+/* One call of attest_run that is to be timed. */
+typedef struct attest_cuda_call {
+    const attest_plan *plan;
+    const attest_tensors *tensors;
+    void *workspace;
+    uint64_t workspace_size;
+} attest_cuda_call;
+
+/* Captures the calls, one after the other, into a CUDA graph, replays it once unseen, and then `replays` times between two events.
+ * *seconds is the time of one call, in the mean. Waits until all is done. */
+ATTEST_API attest_status attest_cuda_time(attest_context *context, const attest_cuda_call *calls, int count, int replays,
+                                          double *seconds);
+
+#ifdef __cplusplus
+}
+#endif
 #endif
 
 /* ---------------------------------------------------------------------------------------------------------- device -- */
