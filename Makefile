@@ -20,7 +20,7 @@ WARN    := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes $(
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARN) -Iinclude -fPIC -fopenmp -fvisibility=hidden -MMD -MP $(CFLAGS)
 
 # ---- what is built from what ------------------------------------------------------------------------------------------------
-LIB_SRC  := $(wildcard lib/*.c lib/ref/*.c) $(filter-out lib/cpu/cpu_fwd_%.c,$(wildcard lib/cpu/*.c)) lib/cpu/cpu_fwd_scalar.c
+LIB_SRC  := $(wildcard lib/*.c lib/ref/*.c lib/cuda/*.c) $(filter-out lib/cpu/cpu_fwd_%.c,$(wildcard lib/cpu/*.c)) lib/cpu/cpu_fwd_scalar.c
 # One kernel file per instruction set, compiled with the flags that its first comment names and those of no other.
 X86_KERNELS := avx2 avx512 avx512bf16 amx
 flags_of = $(shell sed -n 's/^ \* attest-flags: //p' $(1))

@@ -54,6 +54,20 @@
  * - The same problem on the same machine gives the same bits, for any number of threads. A sequence has the same bits
  *   alone, in a batch, packed or padded, and under any page layout (on the CPU always; elsewhere with ATTEST_INVARIANT).
  *
+ * DEVICES. A context is on the CPU or on one NVIDIA GPU (attest_context_create_on), and everything that is planned and run with it
+ * happens there. A program that takes its memory from attest_memory_alloc and moves its data with attest_memory_put and _get runs
+ * unchanged on both: examples/gpu.c.
+ * - On a GPU the tensors and the workspace of attest_run are memory of that GPU, from attest_memory_alloc or from anybody else who
+ *   uses the GPU's primary context: cudaMalloc, PyTorch. attest_run puts its work into `stream`, a CUstream or cudaStream_t (NULL is
+ *   the default stream), and returns: it allocates nothing, waits for nothing, and can be captured into a CUDA graph.
+ * - NULL, alignment and overlap are checked as on the CPU. Lengths, page tables, slopes and sinks lie on the GPU and are not: kernels
+ *   clamp lengths and pages to what the problem allows and never read outside of a tensor.
+ * - Fast kernels want Q, K, V and O, and the strides between their rows, heads and batches, at multiples of 16 bytes. Strides are
+ *   looked at when the plan is made, and another kernel runs; pointers when it is run, and that is an error, with a sentence.
+ * - No CUDA is needed to build against this library, to link it, or to load it: the driver is looked for when a context wants it.
+ * - What the driver or the GPU complains of is ATTEST_ERROR_DEVICE and a sentence. After an error that ends a GPU's work for the rest
+ *   of the process (an illegal address, say) every call with a context on it says so and does nothing.
+ *
  * Licence: MIT.
  */
 #ifndef ATTEST_H
@@ -87,7 +101,8 @@ typedef enum attest_status {
     ATTEST_ERROR_UNAVAILABLE = 4, /* this machine lacks what the kernel needs, or the feature is disabled */
     ATTEST_ERROR_WORKSPACE = 5,   /* the workspace is missing, too small or not aligned to 64 bytes */
     ATTEST_ERROR_MEMORY = 6,      /* the system gave no memory */
-    ATTEST_ERROR_INTERNAL = 7     /* a defect in the library: please report it */
+    ATTEST_ERROR_INTERNAL = 7,    /* a defect in the library: please report it */
+    ATTEST_ERROR_DEVICE = 8       /* the GPU or its driver reported an error: see DEVICES */
 } attest_status;
 
 /* "ok", "argument", "parse" ...: one word for each status, "unknown" for any other number. */
@@ -204,10 +219,13 @@ typedef struct attest_tensors {
 
 typedef struct attest_context attest_context;
 
-/* A context holds the thread count, the CPU features that may be used, and the text of the last error. The environment
+/* A context holds the device, the thread count, the CPU features that may be used, and the text of the last error. The environment
  * variable ATTEST_DISABLE (a list such as "amx,avx512") is read here; if it names an unknown feature the status says so, and the
- * context is there all the same, for its detail text and to be destroyed. */
-ATTEST_API attest_status attest_context_create(attest_context **context);
+ * context is there all the same, for its detail text and to be destroyed; likewise if there is no such device. */
+ATTEST_API attest_status attest_context_create(attest_context **context); /* on $ATTEST_DEVICE, else on the CPU */
+
+/* `device` is "cpu", "cuda" (the first GPU), "cuda:1", or "auto": the first GPU if there is one that works, else the CPU. */
+ATTEST_API attest_status attest_context_create_on(const char *device, attest_context **context);
 ATTEST_API void attest_context_destroy(attest_context *context); /* NULL is fine */
 
 /* The sentence that belongs to the last error of this context; "" after a success. Valid until the next call with it. */
@@ -222,13 +240,50 @@ ATTEST_API int attest_context_threads(const attest_context *context);
 ATTEST_API const char *attest_context_features(const attest_context *context);
 ATTEST_API attest_status attest_context_disable(attest_context *context, const char *features);
 
+/* ---------------------------------------------------------------------------------------------------------- device -- */
+
+/* Where this context computes: "cpu" or "cuda:0"; what that is: "NVIDIA H200"; and the class of machines that it is one of, by which
+ * kernels are chosen: "cpu-avx512", "nvidia-h200". */
+ATTEST_API const char *attest_context_device(const attest_context *context);
+ATTEST_API const char *attest_context_model(const attest_context *context);
+ATTEST_API const char *attest_context_class(const attest_context *context);
+
+/* Memory of the context's device, aligned to 256 bytes or more; on the CPU it is ordinary memory. On a GPU `stream` is as in
+ * attest_run and the calls take their turn in it; on the CPU it is NULL. put returns when `host` may be used again, get when the data
+ * is there, set at once. Zero bytes are fine. */
+ATTEST_API attest_status attest_memory_alloc(attest_context *context, size_t bytes, void **memory);
+ATTEST_API attest_status attest_memory_free(attest_context *context, void *memory); /* NULL is fine */
+ATTEST_API attest_status attest_memory_put(attest_context *context, void *device, const void *host, size_t bytes, void *stream);
+ATTEST_API attest_status attest_memory_get(attest_context *context, void *host, const void *device, size_t bytes, void *stream);
+ATTEST_API attest_status attest_memory_set(attest_context *context, void *device, int byte, size_t bytes, void *stream);
+
+/* Waits until everything that was put into the stream before is done. */
+ATTEST_API attest_status attest_synchronize(attest_context *context, void *stream);
+
+/* One GPU. */
+typedef struct attest_device_info {
+    uint64_t size;            /* sizeof(attest_device_info) */
+    uint64_t memory;          /* bytes */
+    uint64_t cache;           /* bytes of the second-level cache */
+    uint32_t compute;         /* compute capability: 89 is 8.9, 100 is 10.0 */
+    uint32_t multiprocessors; /* SMs */
+    uint32_t shared_block;    /* bytes of shared memory that a block can have */
+    uint32_t driver;          /* newest CUDA version that the driver knows: 13000 is 13.0 */
+    char device[16];          /* as attest_context_device */
+    char model[128];          /* as attest_context_model */
+    char device_class[128];   /* as attest_context_class */
+} attest_device_info;
+
+/* GPU `index` of this machine, from 0 on. ATTEST_ERROR_UNAVAILABLE, with the reason in `text` (may be NULL), if there is none. */
+ATTEST_API attest_status attest_device_get(int index, attest_device_info *info, char *text, size_t text_size);
+
 /* --------------------------------------------------------------------------------------------------------- kernels -- */
 
 typedef struct attest_kernel_info {
     uint64_t size;       /* sizeof(attest_kernel_info) */
     const char *name;    /* cpu_fwd_f32_avx512: backend, operation, dtype, architecture */
-    const char *backend; /* "cpu" or "ref" */
-    const char *needs;   /* CPU features it needs, as in attest_context_features; "" for none */
+    const char *backend; /* "cuda", "cpu" or "ref" */
+    const char *needs;   /* CPU features it needs, as in attest_context_features, "" for none; GPUs it is for: "sm_80,sm_90" */
     const char *summary; /* one line on how it works */
 } attest_kernel_info;
 
@@ -248,7 +303,8 @@ ATTEST_API attest_status attest_explain(attest_context *context, const attest_pr
 typedef struct attest_plan attest_plan;
 
 /* `kernel` is NULL for the library's choice, or a name or a pattern with * and ? to force one: the first match that takes the
- * problem. Nothing is ever substituted silently: if no match takes it, the status and the sentence say so. */
+ * problem. Nothing is ever substituted silently: if no match takes it, the status and the sentence say so. A CUDA kernel that has
+ * several tiles runs with the one that is asked for: "cuda_fwd_f16_wmma@48x64". */
 ATTEST_API attest_status attest_plan_create(attest_context *context, const attest_problem *problem, const char *kernel,
                                             attest_plan **plan);
 ATTEST_API void attest_plan_destroy(attest_plan *plan); /* NULL is fine */
@@ -256,11 +312,13 @@ ATTEST_API const char *attest_plan_kernel(const attest_plan *plan);
 ATTEST_API size_t attest_plan_workspace_size(const attest_plan *plan); /* bytes; may be 0; linear in the sizes of the problem */
 
 /* Computes. The workspace must be 64-byte aligned and not be used by another run at the same time; its contents do not matter.
- * `stream` is for device backends; NULL for the CPU. Lengths and page tables are checked before anything is written. */
+ * `stream` is for GPUs, see DEVICES; NULL for the CPU, where lengths and page tables are checked before anything is written. The
+ * context must be on the device that the plan was made for. */
 ATTEST_API attest_status attest_run(attest_context *context, const attest_plan *plan, const attest_tensors *tensors,
                                     void *workspace, size_t workspace_size, void *stream);
 
-/* One call for everything, with a context, plan and workspace of its own. `text` (may be NULL) gets the error's sentence. */
+/* One call for everything, with a context, plan and workspace of its own. `text` (may be NULL) gets the error's sentence. The tensors
+ * are ordinary memory, always: if $ATTEST_DEVICE is a GPU they are copied there and back. */
 ATTEST_API attest_status attest_forward(const attest_problem *problem, const attest_tensors *tensors, char *text, size_t text_size);
 
 /* ----------------------------------------------------------------------------------------------------------- merge -- */
@@ -286,6 +344,7 @@ typedef struct attest_merge_args {
     int64_t stride_o;              /* elements between rows of o, dim_v or more */
 } attest_merge_args;
 
+/* Computes on the CPU, whatever the context is on. */
 ATTEST_API attest_status attest_merge(attest_context *context, const attest_merge_args *args);
 
 /* ---------------------------------------------------------------------------------------------------------- oracle -- */
@@ -296,6 +355,7 @@ ATTEST_API attest_status attest_merge(attest_context *context, const attest_merg
  * implementation makes, for scale. Rows are numbered (b * heads_q + h) * seq_q + i; rows row_begin <= row < row_end are
  * computed, others left alone. Results are doubles at the offsets that stride_o and stride_lse give for dtype_o and LSE;
  * nothing is rounded to dtype_o. lse may be NULL; it does not need ATTEST_LSE. tensors->o and ->lse are not used and may be NULL.
+ * It computes on the CPU, from ordinary memory, whatever the context is on.
  */
 typedef enum attest_precision { ATTEST_EXACT = 0, ATTEST_NAIVE = 1 } attest_precision;
 ATTEST_API attest_status attest_reference(attest_context *context, const attest_problem *problem, const attest_tensors *tensors,

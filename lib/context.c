@@ -1,7 +1,8 @@
 /*
- * context.c - status words, versions, error text, and the context: threads, CPU features, last error.
+ * context.c - status words, versions, error text, and the context: device, threads, CPU features, last error.
  */
 #include "internal.h"
+#include "cuda/gpu.h"
 
 #include <omp.h>
 #include <stdio.h>
@@ -10,7 +11,8 @@
 
 const char *attest_status_name(attest_status status)
 {
-    static const char *const names[] = {"ok", "argument", "parse", "unsupported", "unavailable", "workspace", "memory", "internal"};
+    static const char *const names[] = {"ok",        "argument", "parse",    "unsupported", "unavailable",
+                                        "workspace", "memory",   "internal", "device"};
     size_t index = (size_t)status;
     return index < sizeof names / sizeof *names ? names[index] : "unknown";
 }
@@ -106,6 +108,8 @@ static void features_changed(attest_context *context)
     for (int i = 0; i < FEATURE_COUNT; i++)
         if (context->features & features[i].bit)
             used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "", features[i].name);
+    if (!context->gpu)
+        device_class(context->features, context->device_class, sizeof context->device_class);
 }
 
 /* `list` is comma-separated; spaces and empty items are skipped. Nothing is disabled if one name is unknown. */
@@ -151,10 +155,51 @@ enum { ROWS_WANTED_MAX = 65536 };
 
 /* ---- context --------------------------------------------------------------------------------------------------------------- */
 
-attest_status attest_context_create(attest_context **context)
+/* "cuda" or "cuda:N" -> N; -1 if it is something else. */
+static int gpu_index(const char *device)
 {
-    if (!context)
-        return ATTEST_ERROR_ARGUMENT;
+    if (!strcmp(device, "cuda"))
+        return 0;
+    size_t digits = strncmp(device, "cuda:", 5) ? 0 : strspn(device + 5, "0123456789");
+    return digits && digits <= 3 && !device[5 + digits] ? (int)strtol(device + 5, NULL, 10) : -1;
+}
+
+/* A context that was to be on a GPU and is not can do nothing but say so. */
+static attest_status unusable(attest_context *context, attest_status status)
+{
+    context->unusable = status;
+    snprintf(context->unusable_text, sizeof context->unusable_text, "%.*s", (int)sizeof context->unusable_text - 1,
+             context->detail);
+    return status;
+}
+
+static attest_status choose_device(attest_context *context, const char *device, const char *source)
+{
+    struct text why = context_text(context);
+    int index = gpu_index(device);
+    snprintf(context->device, sizeof context->device, "cpu");
+    if (!strcmp(device, "cpu"))
+        return ATTEST_OK;
+    if (!strcmp(device, "auto")) {
+        if (gpu_open(0, &context->gpu, (struct text){0}) != ATTEST_OK)
+            return ATTEST_OK;
+        index = 0;
+    } else if (index < 0) {
+        return unusable(context,
+                        fail(why, ATTEST_ERROR_ARGUMENT, "%s is '%.40s'; write cpu, cuda, cuda:N or auto", source, device));
+    }
+    snprintf(context->device, sizeof context->device, "cuda:%d", index);
+    if (!context->gpu) {
+        attest_status status = gpu_open(index, &context->gpu, why);
+        if (status != ATTEST_OK)
+            return unusable(context, status);
+    }
+    gpu_class(context->gpu, context->device_class, sizeof context->device_class);
+    return ATTEST_OK;
+}
+
+static attest_status create(const char *device, const char *source, attest_context **context)
+{
     attest_context *made = calloc(1, sizeof *made);
     *context = made;
     if (!made)
@@ -166,8 +211,43 @@ attest_status attest_context_create(attest_context **context)
         made->threads = THREADS_MAX;
     made->features = cpu_features_found();
     features_changed(made);
+    TRY(choose_device(made, device, source));
     const char *list = getenv("ATTEST_DISABLE");
     return list ? disable(made, list, "ATTEST_DISABLE") : ATTEST_OK;
+}
+
+attest_status attest_context_create(attest_context **context)
+{
+    const char *device = getenv("ATTEST_DEVICE");
+    return context ? create(device && *device ? device : "cpu", "ATTEST_DEVICE", context) : ATTEST_ERROR_ARGUMENT;
+}
+
+attest_status attest_context_create_on(const char *device, attest_context **context)
+{
+    return context ? create(device ? device : "NULL", "device", context) : ATTEST_ERROR_ARGUMENT;
+}
+
+attest_status context_ready(attest_context *context)
+{
+    struct text why = context_text(context);
+    if (context->unusable != ATTEST_OK)
+        return fail(why, context->unusable, "%s", context->unusable_text);
+    return context->gpu ? gpu_ready(context->gpu, why) : ATTEST_OK;
+}
+
+const char *attest_context_device(const attest_context *context)
+{
+    return context ? context->device : "";
+}
+
+const char *attest_context_model(const attest_context *context)
+{
+    return !context || context->unusable != ATTEST_OK ? "" : context->gpu ? gpu_model(context->gpu) : cpu_model();
+}
+
+const char *attest_context_class(const attest_context *context)
+{
+    return !context || context->unusable != ATTEST_OK ? "" : context->device_class;
 }
 
 void attest_context_destroy(attest_context *context)
@@ -219,5 +299,22 @@ attest_status attest_context_add_kernel(attest_context *context, const attest_cp
         return fail(why, ATTEST_ERROR_ARGUMENT, "kernel.row_step must be 1 or more, and rows_wanted from there to %d",
                     ROWS_WANTED_MAX);
     context->added = kernel;
+    return ATTEST_OK;
+}
+
+attest_status attest_context_add_cuda_kernel(attest_context *context, const attest_cuda_kernel *kernel)
+{
+    if (!context)
+        return ATTEST_ERROR_ARGUMENT;
+    struct text why = context_text(context);
+    if (!kernel)
+        return fail(why, ATTEST_ERROR_ARGUMENT, "kernel is NULL");
+    if (kernel->abi != ATTEST_CUDA_ABI)
+        return fail(why, ATTEST_ERROR_ARGUMENT, "kernel.abi is %u; this library (%s) takes CUDA kernels of ABI %d", kernel->abi,
+                    attest_version(), ATTEST_CUDA_ABI);
+    if (!kernel->name || !*kernel->name || kernel->name[strspn(kernel->name, NAME_CHARACTERS)])
+        return fail(why, ATTEST_ERROR_ARGUMENT, "kernel.name must be letters, digits and _, and there must be some");
+    TRY(cuda_kernel_check(kernel, why));
+    context->added_cuda = kernel;
     return ATTEST_OK;
 }

@@ -14,13 +14,24 @@ enum { DIM_MAX = 512, THREADS_MAX = 1024, WORKSPACE_ALIGN = 64 };
 /* CPU features a kernel can need, in the order in which each builds on those before it. */
 enum { FEATURE_AVX2 = 1, FEATURE_AVX512 = 2, FEATURE_AVX512BF16 = 4, FEATURE_AMX = 8 };
 
+struct gpu;                /* cuda/gpu.h */
+struct attest_cuda_kernel; /* attest_kernel_cuda.h */
+
 struct attest_context {
     int threads;
-    unsigned features;              /* FEATURE_* found on this machine and not disabled */
-    char feature_text[64];          /* the same as a list of names */
-    char detail[512];               /* sentence of the last error */
-    const attest_cpu_kernel *added; /* attest_context_add_kernel */
+    unsigned features;                           /* FEATURE_* found on this machine and not disabled */
+    char feature_text[64];                       /* the same as a list of names */
+    char detail[512];                            /* sentence of the last error */
+    const attest_cpu_kernel *added;              /* attest_context_add_kernel */
+    const struct attest_cuda_kernel *added_cuda; /* attest_context_add_cuda_kernel */
+    struct gpu *gpu;                             /* NULL on the CPU */
+    attest_status unusable;                      /* why it has no device, though it should */
+    char unusable_text[256];
+    char device[16], device_class[128];
 };
+
+/* ATTEST_OK, or why nothing can be done with the context. Begins every call that works on the device. */
+attest_status context_ready(attest_context *context);
 
 /* A place for the sentence that says what went wrong; `data` may be NULL. */
 struct text {
@@ -43,7 +54,7 @@ struct text context_text(attest_context *context);
 /* Copies a size-tagged struct from the caller into `own`, which is of `own_size` bytes; `least` is its size in version 0.1, and a
  * caller's struct that ends before own_size is read as zeros from there on. `name` is for the sentence. */
 attest_status struct_read(void *own, size_t own_size, size_t least, const void *theirs, const char *name, struct text why);
-enum { PROBLEM_SIZE_0_1 = 304, TENSORS_SIZE_0_1 = 104, MERGE_SIZE_0_1 = 88, KERNEL_INFO_SIZE_0_1 = 40 };
+enum { PROBLEM_SIZE_0_1 = 304, TENSORS_SIZE_0_1 = 104, MERGE_SIZE_0_1 = 88, KERNEL_INFO_SIZE_0_1 = 40, DEVICE_INFO_SIZE_0_1 = 312 };
 
 static inline bool has(const attest_problem *p, uint64_t flag)
 {

@@ -184,6 +184,7 @@ attest_status attest_plan_create(attest_context *context, const attest_problem *
         return fail(why, ATTEST_ERROR_ARGUMENT, "plan is NULL");
     attest_problem p;
     struct kernel chosen;
+    TRY(context_ready(context));
     TRY(problem_read(&p, problem, why));
     TRY(choose(context, &p, kernel, &chosen));
     struct attest_plan *made = malloc(sizeof *made);

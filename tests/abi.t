@@ -5,11 +5,11 @@ need nm readelf ldd g++
 
 so=$BUILD/libattest.so
 
-sed -n 's/.*ATTEST_API.*[ *]\(attest_[a-z0-9_]*\)(.*/\1/p' include/attest.h include/attest_kernel.h |
+sed -n 's/.*ATTEST_API.*[ *]\(attest_[a-z0-9_]*\)(.*/\1/p' include/attest.h include/attest_kernel.h include/attest_kernel_cuda.h |
     grep -v '^attest_cpu_kernel_entry$' | sort > "$work/declared"  # that one is for kernels to define
 nm -D --defined-only "$so" | awk '$2 != "A" {print $3}' | sed 's/@.*//' | sort > "$work/exported"
 diff "$work/declared" "$work/exported" > "$work/log"
-result $? "libattest.so exports what attest.h and attest_kernel.h declare ($(wc -l < "$work/declared") functions)"
+result $? "libattest.so exports what the headers declare ($(wc -l < "$work/declared") functions)"
 [ "$(wc -l < "$work/declared")" -ge 30 ]
 result $? "the list of declarations is not empty"
 

@@ -97,10 +97,23 @@ static void structs(void)
         FIELD(attest_merge_args, lse, 72),
         FIELD(attest_merge_args, stride_o, 80),
     };
+    static const struct field device[] = {
+        FIELD(attest_device_info, size, 0),
+        FIELD(attest_device_info, memory, 8),
+        FIELD(attest_device_info, cache, 16),
+        FIELD(attest_device_info, compute, 24),
+        FIELD(attest_device_info, multiprocessors, 28),
+        FIELD(attest_device_info, shared_block, 32),
+        FIELD(attest_device_info, driver, 36),
+        FIELD(attest_device_info, device, 40),
+        FIELD(attest_device_info, model, 56),
+        FIELD(attest_device_info, device_class, 184),
+    };
     CHECK(attest_problem, problem, 304);
     CHECK(attest_tensors, tensors, 104);
     CHECK(attest_kernel_info, info, 40);
     CHECK(attest_merge_args, merge, 88);
+    CHECK(attest_device_info, device, 312);
 }
 
 static void numbers(void)
@@ -118,6 +131,7 @@ static void numbers(void)
         NUMBER(ATTEST_ERROR_WORKSPACE, 5),
         NUMBER(ATTEST_ERROR_MEMORY, 6),
         NUMBER(ATTEST_ERROR_INTERNAL, 7),
+        NUMBER(ATTEST_ERROR_DEVICE, 8),
         NUMBER(ATTEST_OP_FORWARD, 1),
         NUMBER(ATTEST_F32, 1),
         NUMBER(ATTEST_F16, 2),

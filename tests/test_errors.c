@@ -664,11 +664,12 @@ static void references(void)
 
 static void statuses(void)
 {
-    static const char *const names[] = {"ok", "argument", "parse", "unsupported", "unavailable", "workspace", "memory", "internal"};
-    for (int n = 0; n < 8; n++)
+    static const char *const names[] = {"ok",        "argument", "parse",    "unsupported", "unavailable",
+                                        "workspace", "memory",   "internal", "device"};
+    for (int n = 0; n < 9; n++)
         tap_check(!strcmp(attest_status_name((attest_status)n), names[n]), "status %d is '%s'", n,
                   attest_status_name((attest_status)n));
-    tap_check(!strcmp(attest_status_name((attest_status)8), "unknown") && !strcmp(attest_status_name((attest_status)-1), "unknown"),
+    tap_check(!strcmp(attest_status_name((attest_status)9), "unknown") && !strcmp(attest_status_name((attest_status)-1), "unknown"),
               "other numbers are unknown");
     char version[32];
     snprintf(version, sizeof version, "%d.%d.%d", ATTEST_VERSION_MAJOR, ATTEST_VERSION_MINOR, ATTEST_VERSION_PATCH);
