@@ -120,6 +120,47 @@ static void manifest_good(void)
     free(text);
 }
 
+/* The images that a manifest promises: one for each architecture that has its own, dtype, dim and pair of tiles. */
+static void manifest_images(void)
+{
+    enum { MOST = 32 };
+    static const char *const want[] = {"bf16 d64 sm_80",        "bf16 d64 48x64 sm_80",  "bf16 d64 32x32 sm_80", "bf16 d128 sm_80",
+                                       "bf16 d128 48x64 sm_80", "bf16 d128 32x32 sm_80", "bf16 d128 64x64 sm_80"};
+    struct cuda_manifest manifest;
+    struct cuda_configuration images[MOST];
+    char why[600], *all = replaced(plain_manifest, "mma_pv = mma", "mma_pv = 2048"), place[64];
+    char *text = replaced(all, "summary = a test", "tiles = 48x64 32x32 64x64");
+    if (!tap_check(parse(text, &manifest, why, sizeof why), "%s", why))
+        return;
+    int count = cuda_manifest_images(&manifest, 0, images, MOST, why, sizeof why);
+    tap_check(count == 28, "there are %d images", count); /* of sm_80 and sm_90; 64x64 is what d64 has anyway */
+    count = cuda_manifest_images(&manifest, ATTEST_BF16, images, MOST, why, sizeof why);
+    tap_check(count == 14, "there are %d images of one dtype", count);
+    for (int i = 0; i < COUNT_OF(want); i++) {
+        cuda_configuration_name(&images[i], place, sizeof place);
+        tap_check(strcmp(place, want[i]) == 0, "image %d is %s, not %s", i, place, want[i]);
+    }
+    tap_check(images[1].numbers[CUDA_SHARED] == 2 * 64 * (48 + 2 * 2 * 64), "48x64 has %lld bytes of shared memory",
+              (long long)images[1].numbers[CUDA_SHARED]);
+    tap_check(cuda_manifest_images(&manifest, 0, images, 5, why, sizeof why) == -1, "28 images should not fit into 5");
+    contains(why, "more than 5 images");
+    cuda_manifest_free(&manifest);
+    free(text);
+
+    text = replaced(all, "summary = a test", "rows_most = 2 * tile_q\npacks = yes");
+    attest_problem problem;
+    attest_problem_init(&problem, ATTEST_F16, 1, 8, 2, 33, 100, 64);
+    tap_check(parse(text, &manifest, why, sizeof why), "%s", why);
+    const char *said = cuda_manifest_refusal(&manifest, &problem, why, sizeof why);
+    if (tap_check(said != NULL, "132 rows should be refused"))
+        contains(said, "it is for at most 128 rows of a KV head, and there are 132");
+    attest_problem_init(&problem, ATTEST_F16, 1, 8, 2, 32, 100, 64);
+    tap_check(!cuda_manifest_refusal(&manifest, &problem, why, sizeof why), "128 rows should be taken: %s", why);
+    cuda_manifest_free(&manifest);
+    free(text);
+    free(all);
+}
+
 /* A line of a good manifest is replaced by a bad one: the sentence must name the line and what to write. */
 static void manifest_bad(void)
 {
@@ -167,6 +208,12 @@ static void manifest_bad(void)
         {"summary = a test", "map = k rows tile_kv columns 64 swizzle 100", "the swizzle is '100'; write 0, 32, 64 or 128"},
         {"summary = a test", "map = k rows tile_kv columns 64 swizzle 128", "tensor maps need align = 16"},
         {"summary = a test", "align = 24", "align must be a power of two"},
+        {"summary = a test", "pdl = yes", "pdl is for launch = split"},
+        {"summary = a test", "tiles = 48", "k.manifest:2: '48' is no pair of tiles; write for example tiles = 48x64 32x32"},
+        {"summary = a test", "tiles = 48x64x2", "k.manifest:2: '48x64x2' is no pair of tiles"},
+        {"summary = a test", "tiles = 48x64 32x32 48x64", "k.manifest:2: 48x64 is there twice"},
+        {"summary = a test", "tiles =", "k.manifest:2: tiles is empty"},
+        {"summary = a test", "rows_most = 0 - 1", "rows_most is -1 for f16 d64 sm_80"},
         {"space = tile_q", "space = registers", "k.manifest:19: 'registers' cannot be searched"},
         {"summary = a test", "summary = \xff", "k.manifest:2: the value of summary is not UTF-8 text"},
     };
@@ -610,6 +657,7 @@ int main(int argc, char **argv)
     static const struct tap_test tests[] = {
         {"expressions", expressions},
         {"manifest_good", manifest_good},
+        {"manifest_images", manifest_images},
         {"manifest_bad", manifest_bad},
         {"manifest_random", manifest_random},
         {"refusals", refusals},

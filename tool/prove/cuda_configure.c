@@ -24,6 +24,7 @@ static const struct {
     [CUDA_BLOCKS_PER_SM] = {"blocks_per_sm", 1, 32, 1},
     [CUDA_SPLIT_KEYS] = {"split_keys", 0, 1 << 20, 0},
     [CUDA_PARTIAL] = {"partial", 0, 4096, 0},
+    [CUDA_ROWS_MOST] = {"rows_most", 0, ATTEST_CUDA_SIZES - 1, 0},
     [CUDA_ALIGN] = {"align", 0, 128, 0},
     [CUDA_MMA_QK] = {"mma_qk", 0, 1 << 20, 0},
     [CUDA_MMA_PV] = {"mma_pv", 0, 1 << 20, 0},
@@ -36,7 +37,10 @@ const char *cuda_number_name(enum cuda_number number)
 
 void cuda_configuration_name(const struct cuda_configuration *configuration, char *text, size_t size)
 {
-    snprintf(text, size, "%s d%d %s", cuda_dtype_name(configuration->dtype), configuration->dim,
+    char tile[32] = "";
+    if (configuration->tile)
+        snprintf(tile, sizeof tile, "%dx%d ", (int)configuration->numbers[CUDA_TILE_Q], (int)configuration->numbers[CUDA_TILE_KV]);
+    snprintf(text, size, "%s d%d %s%s", cuda_dtype_name(configuration->dtype), configuration->dim, tile,
              cuda_limits[configuration->arch].name);
 }
 
@@ -114,15 +118,15 @@ static bool consistent(const struct cuda_manifest *manifest, const struct cuda_c
     return false;
 }
 
-bool cuda_configure(const struct cuda_manifest *manifest, int arch, uint32_t dtype, int dim, const int64_t *chosen,
-                    struct cuda_configuration *configuration, char *why, size_t why_size)
+/* `chosen` (may be NULL) are values for the first CUDA_SPACE_NUMBERS numbers; 0: what the manifest says. */
+static bool configure(const struct cuda_manifest *manifest, const int64_t *chosen, struct cuda_configuration *configuration,
+                      char *why, size_t why_size)
 {
-    *configuration = (struct cuda_configuration){.arch = arch, .dtype = dtype, .dim = dim};
     for (int i = 0; i < CUDA_NUMBER_COUNT; i++) {
         const struct cuda_rule *rule = rule_for(manifest, configuration, (enum cuda_number)i);
         int64_t *value = &configuration->numbers[i];
         *value = numbers[i].otherwise;
-        if (chosen && i < CUDA_SPACE_NUMBERS && manifest->space[i].count) {
+        if (chosen && i < CUDA_SPACE_NUMBERS && chosen[i]) {
             *value = chosen[i];
             continue;
         }
@@ -146,6 +150,74 @@ bool cuda_configure(const struct cuda_manifest *manifest, int arch, uint32_t dty
             return false;
     }
     return consistent(manifest, configuration, why, why_size);
+}
+
+bool cuda_configure(const struct cuda_manifest *manifest, int arch, uint32_t dtype, int dim, const int64_t *chosen,
+                    struct cuda_configuration *configuration, char *why, size_t why_size)
+{
+    int64_t wanted[CUDA_SPACE_NUMBERS] = {0};
+    for (int i = 0; i < CUDA_SPACE_NUMBERS && chosen; i++)
+        wanted[i] = manifest->space[i].count ? chosen[i] : 0;
+    *configuration = (struct cuda_configuration){.arch = arch, .dtype = dtype, .dim = dim};
+    return configure(manifest, wanted, configuration, why, why_size);
+}
+
+bool cuda_configure_tile(const struct cuda_manifest *manifest, int arch, uint32_t dtype, int dim, int tile,
+                         struct cuda_configuration *configuration, char *why, size_t why_size)
+{
+    int64_t wanted[CUDA_SPACE_NUMBERS] = {0};
+    if (tile) {
+        wanted[CUDA_TILE_Q] = manifest->tiles[tile - 1].q;
+        wanted[CUDA_TILE_KV] = manifest->tiles[tile - 1].kv;
+    }
+    *configuration = (struct cuda_configuration){.arch = arch, .dtype = dtype, .dim = dim, .tile = tile};
+    return configure(manifest, wanted, configuration, why, why_size);
+}
+
+/* The first architecture that the manifest names among those that run the image of `own`; -1 if there is none. */
+static int first_promised(const struct cuda_manifest *manifest, int own)
+{
+    for (int arch = 0; arch < cuda_limits_count; arch++)
+        if (manifest->archs >> arch & 1 && strcmp(cuda_limits[arch].image, cuda_limits[own].name) == 0)
+            return arch;
+    return -1;
+}
+
+/* The images of one architecture, dtype and dim, added to `images`. */
+static bool add_tiles(const struct cuda_manifest *manifest, int own, int first, uint32_t dtype, int dim,
+                      struct cuda_configuration *images, int most, int *count, char *why, size_t why_size)
+{
+    int64_t plain[2] = {0};
+    for (int tile = 0; tile <= manifest->tile_count; tile++) {
+        struct cuda_configuration here;
+        if (!cuda_configure_tile(manifest, first, dtype, dim, tile, &here, why, why_size))
+            return false;
+        if (tile && here.numbers[CUDA_TILE_Q] == plain[0] && here.numbers[CUDA_TILE_KV] == plain[1])
+            continue;
+        if (*count == most) {
+            snprintf(why, why_size, "%s: the manifest promises more than %d images", manifest->path, most);
+            return false;
+        }
+        if (!tile)
+            plain[0] = here.numbers[CUDA_TILE_Q], plain[1] = here.numbers[CUDA_TILE_KV];
+        here.arch = own;
+        images[(*count)++] = here;
+    }
+    return true;
+}
+
+int cuda_manifest_images(const struct cuda_manifest *manifest, uint32_t dtype, struct cuda_configuration *images, int most,
+                         char *why, size_t why_size)
+{
+    int count = 0;
+    for (int own = 0; own < cuda_limits_count; own++) {
+        int first = first_promised(manifest, own);
+        for (uint32_t each = ATTEST_F32; first >= 0 && each <= ATTEST_BF16; each++)
+            for (int d = 0; manifest->dtypes >> each & 1 && (!dtype || dtype == each) && d < manifest->dims.count; d++)
+                if (!add_tiles(manifest, own, first, each, manifest->dims.values[d], images, most, &count, why, why_size))
+                    return -1;
+    }
+    return count;
 }
 
 struct cuda_use cuda_predicted(const struct cuda_configuration *configuration)
@@ -240,6 +312,12 @@ const char *cuda_manifest_refusal(const struct cuda_manifest *manifest, const at
         arch++;
     if (!cuda_configure(manifest, arch, problem->dtype, dim, NULL, &configuration, text, size))
         return text;
+    int64_t most = configuration.numbers[CUDA_ROWS_MOST], pack = manifest->packs ? problem->heads_q / problem->heads_kv : 1;
+    if (most && problem->seq_q * pack > most) {
+        snprintf(text, size, "it is for at most %lld rows of %s, and there are %lld", (long long)most,
+                 manifest->packs ? "a KV head" : "a head", (long long)(problem->seq_q * pack));
+        return text;
+    }
     int64_t align = configuration.numbers[CUDA_ALIGN];
     char tensor = align ? unaligned_tensor(problem, align) : 0;
     if (tensor) {

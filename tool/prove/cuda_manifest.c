@@ -295,6 +295,28 @@ static bool parse_map(struct reading *reading, const char *text)
     return true;
 }
 
+/* 48x64 32x32 */
+static bool parse_tiles(struct reading *reading, char *text)
+{
+    struct cuda_manifest *manifest = reading->manifest;
+    for (char *word; (word = next_word(&text));) {
+        struct cuda_tile tile = {0};
+        char *cross = strchr(word, 'x'), shown[33];
+        snprintf(shown, sizeof shown, "%s", word);
+        if (cross)
+            *cross = '\0';
+        if (!cross || !parse_int(word, 1, 1024, &tile.q) || !parse_int(cross + 1, 1, 1024, &tile.kv))
+            return fail(reading, "'%s' is no pair of tiles; write for example tiles = 48x64 32x32", shown);
+        for (int i = 0; i < manifest->tile_count; i++)
+            if (manifest->tiles[i].q == tile.q && manifest->tiles[i].kv == tile.kv)
+                return fail(reading, "%s is there twice", shown);
+        if (manifest->tile_count == CUDA_MOST_TILES)
+            return fail(reading, "there are more than %d pairs of tiles", CUDA_MOST_TILES);
+        manifest->tiles[manifest->tile_count++] = tile;
+    }
+    return manifest->tile_count ? true : fail(reading, "tiles is empty; write for example tiles = 48x64 32x32");
+}
+
 /* tile_q 32 64; tile_kv 32 64 */
 static bool parse_space(struct reading *reading, char *text)
 {
@@ -340,9 +362,9 @@ static bool unknown_key(struct reading *reading, const char *key, const char *co
 
 static bool parse_value(struct reading *reading, const char *key, char *condition, char *text)
 {
-    enum { NAME, SUMMARY, ARCHS, DTYPES, DIMS, PADDING, PACKS, LAUNCH, TENSOR, REFUSES, FLAGS, MAP, SPACE, KEY_COUNT };
-    static const char *const keys[KEY_COUNT] = {"name",   "summary", "archs",   "dtypes", "dims", "padding", "packs",
-                                                "launch", "tensor",  "refuses", "flags",  "map",  "space"};
+    enum { NAME, SUMMARY, ARCHS, DTYPES, DIMS, PADDING, PACKS, PDL, TILES, LAUNCH, TENSOR, REFUSES, FLAGS, MAP, SPACE, KEY_COUNT };
+    static const char *const keys[KEY_COUNT] = {"name",  "summary", "archs",  "dtypes",  "dims",  "padding", "packs", "pdl",
+                                                "tiles", "launch",  "tensor", "refuses", "flags", "map",     "space"};
     static const char *const launches[] = {"tile", "persistent", "split"}, *const tensors[] = {"none", "hmma", "gmma"};
     struct cuda_manifest *manifest = reading->manifest;
     enum cuda_number number;
@@ -372,6 +394,10 @@ static bool parse_value(struct reading *reading, const char *key, char *conditio
         return parse_yes(reading, key, text, &manifest->padding);
     case PACKS:
         return parse_yes(reading, key, text, &manifest->packs);
+    case PDL:
+        return parse_yes(reading, key, text, &manifest->pdl);
+    case TILES:
+        return parse_tiles(reading, text);
     case LAUNCH:
         choice = parse_choice(reading, key, text, launches, COUNT_OF(launches));
         manifest->launch = (attest_cuda_launch)(choice + 1);
@@ -437,6 +463,8 @@ static bool complete(struct reading *reading)
                                                   : NULL;
     if (missing)
         return fail(reading, "the manifest lacks a line such as: %s", missing);
+    if (manifest->pdl && manifest->launch != ATTEST_LAUNCH_SPLIT)
+        return fail(reading, "pdl is for launch = split, where attest_combine can wait for attest_kernel");
     for (int i = 0; i < manifest->rule_count; i++) {
         const struct cuda_rule *rule = &manifest->rules[i];
         bool known = !rule->dim;
@@ -454,9 +482,10 @@ static bool complete(struct reading *reading)
                 struct cuda_configuration configuration;
                 if (!(manifest->archs >> arch & 1) || !(manifest->dtypes >> dtype & 1))
                     continue;
-                if (!cuda_configure(manifest, arch, dtype, manifest->dims.values[d], NULL, &configuration, reading->why,
-                                    reading->why_size))
-                    return false;
+                for (int tile = 0; tile <= manifest->tile_count; tile++)
+                    if (!cuda_configure_tile(manifest, arch, dtype, manifest->dims.values[d], tile, &configuration, reading->why,
+                                             reading->why_size))
+                        return false;
             }
     return true;
 }

@@ -21,12 +21,19 @@ enum cuda_number {
     CUDA_BLOCKS_PER_SM,
     CUDA_SPLIT_KEYS,
     CUDA_PARTIAL,
+    CUDA_ROWS_MOST,
     CUDA_ALIGN,
     CUDA_MMA_QK,
     CUDA_MMA_PV,
     CUDA_NUMBER_COUNT
 };
-enum { CUDA_SPACE_NUMBERS = CUDA_THREADS + 1, CUDA_MOST_VALUES = 16, CUDA_MOST_RULES = 96, CUDA_EXPRESSION_TEXT = 128 };
+enum {
+    CUDA_SPACE_NUMBERS = CUDA_THREADS + 1,
+    CUDA_MOST_VALUES = 16,
+    CUDA_MOST_TILES = 8,
+    CUDA_MOST_RULES = 96,
+    CUDA_EXPRESSION_TEXT = 128
+};
 
 enum cuda_tensor_pipe { CUDA_TENSOR_NONE, CUDA_TENSOR_HMMA, CUDA_TENSOR_GMMA };
 
@@ -51,6 +58,11 @@ struct cuda_values {
     int values[CUDA_MOST_VALUES];
 };
 
+/* A pair of tile_q and tile_kv. */
+struct cuda_tile {
+    int q, kv;
+};
+
 struct cuda_manifest {
     char path[256]; /* for messages */
     char name[128]; /* "" unless given */
@@ -61,10 +73,12 @@ struct cuda_manifest {
     uint64_t refuses;  /* flags of problems */
     bool refuses_o32;  /* an O of another type than Q */
     bool refuses_dimv; /* a dim_v that is not dim */
-    bool padding, packs;
+    bool padding, packs, pdl;
     attest_cuda_launch launch;
     enum cuda_tensor_pipe tensor;
     struct cuda_values dims;
+    struct cuda_tile tiles[CUDA_MOST_TILES]; /* beside tile_q x tile_kv */
+    int tile_count;
     struct cuda_values space[CUDA_SPACE_NUMBERS]; /* what a search may try; count 0: nothing but the manifest's value */
     struct cuda_map maps[ATTEST_CUDA_MAPS];
     int map_count;
@@ -88,6 +102,7 @@ struct cuda_configuration {
     int arch; /* index in cuda_limits */
     uint32_t dtype;
     int dim;
+    int tile; /* 0: tile_q x tile_kv; n: pair n of `tiles`, counted from 1 */
     int64_t numbers[CUDA_NUMBER_COUNT];
     int64_t map_rows[ATTEST_CUDA_MAPS], map_columns[ATTEST_CUDA_MAPS];
 };
@@ -97,6 +112,17 @@ struct cuda_configuration {
 bool cuda_configure(const struct cuda_manifest *manifest, int arch, uint32_t dtype, int dim, const int64_t *chosen,
                     struct cuda_configuration *configuration, char *why, size_t why_size);
 
+/* The same with pair `tile` of `tiles`, counted from 1; 0 is tile_q x tile_kv. */
+bool cuda_configure_tile(const struct cuda_manifest *manifest, int arch, uint32_t dtype, int dim, int tile,
+                         struct cuda_configuration *configuration, char *why, size_t why_size);
+
+/* Every image that the manifest promises for `dtype` (0: for all of them), architecture by architecture, and there by dtype, dim and
+ * tile. `arch` of a configuration is the one whose image it is (sm_80 for 8.9); the numbers are those of the first architecture of the
+ * manifest that runs it. Pairs of tiles that are tile_q x tile_kv anyway are left out. Returns how many there are, or -1 with a
+ * sentence, also if they are more than `most`. */
+int cuda_manifest_images(const struct cuda_manifest *manifest, uint32_t dtype, struct cuda_configuration *images, int most,
+                         char *why, size_t why_size);
+
 /* What a block uses as the manifest predicts it: registers at their bound. */
 struct cuda_use cuda_predicted(const struct cuda_configuration *configuration);
 
@@ -105,7 +131,7 @@ struct cuda_use cuda_predicted(const struct cuda_configuration *configuration);
 int cuda_space_visit(const struct cuda_manifest *manifest, int arch, uint32_t dtype, int dim,
                      void (*each)(void *data, const struct cuda_configuration *configuration, const char *why), void *data);
 
-/* "f16", "sm_80" and so on in words: "f16 d64 sm_80". */
+/* "f16", "sm_80" and so on in words: "f16 d64 sm_80", and with another pair of tiles "f16 d64 48x64 sm_80". */
 void cuda_configuration_name(const struct cuda_configuration *configuration, char *text, size_t size);
 const char *cuda_dtype_name(uint32_t dtype);
 const char *cuda_number_name(enum cuda_number number);
