@@ -1,10 +1,12 @@
 /*
  * cmd_bench.c - attest bench: kernels against each other. All kernels of a problem take turns, call by call, in one process and on
  * the same inputs, so that what disturbs one of them disturbs all. Before that, a sample of the output of each goes to the judge.
- * With --vs two kernels are compared by the rules of the speed gate instead: see versus.c.
+ * On a GPU a sample is a CUDA graph of calls that rotate over copies of the tensors, more of them than the second-level cache holds,
+ * timed by the GPU. With --vs two kernels are compared by the rules of the speed gate instead: see versus.c.
  */
 #include "runner.h"
 
+#include <attest_kernel_cuda.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +21,9 @@
 #define MOST_SAMPLES 100000
 #define LEAST_TIME   20e-6 /* seconds; shorter calls are timed several at a time */
 #define DECODE_ROWS  8     /* problems of so few rows are bound by reading K and V */
+#define GPU_SAMPLE   1e-3  /* seconds of a sample on a GPU */
+
+enum { MOST_SETS = 64, MOST_REPLAYS = 1000 };
 
 struct racer {
     const char *kernel;
@@ -38,6 +43,8 @@ struct race {
     struct inputs inputs;
     struct outputs outputs;
     attest_tensors tensors;
+    struct device_arrays sets[MOST_SETS]; /* on a GPU: copies of the tensors */
+    int set_count;
     struct racer racers[MOST_KERNELS];
     int count;
     int wrong, lacking, timed;
@@ -50,9 +57,53 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
+/* Copies of the tensors that do not fit into the cache of the GPU together, if there is memory for so many. */
+static bool make_sets(struct race *race, char *why, size_t why_size)
+{
+    attest_context *context = race->session->context;
+    attest_device_info info = {.size = sizeof info};
+    const char *number = strchr(attest_context_device(context), ':');
+    double cache = attest_device_get(number ? atoi(number + 1) : 0, &info, NULL, 0) == ATTEST_OK ? (double)info.cache : 0x1p26;
+    double bytes = 0;
+    for (race->set_count = 0; race->set_count < MOST_SETS && bytes <= 2 * cache; race->set_count++) {
+        struct device_arrays *set = &race->sets[race->set_count];
+        attest_status status = device_arrays_make(set, context, &race->inputs.problem, &race->tensors, 0, why, why_size);
+        if (status == ATTEST_OK && (status = device_arrays_put_inputs(set, &race->tensors)) != ATTEST_OK)
+            snprintf(why, why_size, "%s", attest_context_detail(context));
+        if (status != ATTEST_OK)
+            return race->set_count > 0 && status == ATTEST_ERROR_MEMORY;
+        for (int i = 0; i < DEVICE_ARRAYS; i++)
+            bytes += (double)set->arrays[i].bytes;
+    }
+    return true;
+}
+
+static void free_sets(struct race *race)
+{
+    for (int i = 0; i < race->set_count; i++)
+        device_arrays_free(&race->sets[i]);
+    race->set_count = 0;
+}
+
+/* Seconds a call by the clock of the GPU; negative on error. */
+static double time_graph(const struct race *race, struct racer *racer)
+{
+    attest_cuda_call calls[MOST_SETS];
+    double seconds = -1;
+    struct runner *runner = &racer->runner;
+    for (int i = 0; i < race->set_count; i++)
+        calls[i] = (attest_cuda_call){runner->plan, &race->sets[i].tensors, runner->workspace, runner->workspace_size};
+    if (attest_cuda_time(runner->context, calls, race->set_count, racer->calls / race->set_count, &seconds) == ATTEST_OK)
+        return seconds;
+    snprintf(racer->why, sizeof racer->why, "%s", attest_context_detail(runner->context));
+    return -1;
+}
+
 /* Seconds a call, over `calls` calls; negative on error. */
 static double time_calls(struct race *race, struct racer *racer)
 {
+    if (race->set_count)
+        return time_graph(race, racer);
     double start = now();
     for (int i = 0; i < racer->calls; i++)
         if (runner_run(&racer->runner, &race->tensors, racer->why, sizeof racer->why) != ATTEST_OK)
@@ -73,8 +124,9 @@ static void prepare(struct race *race, struct racer *racer, const struct judge *
         return;
     }
     outputs_poison(&race->outputs);
-    if (runner_make(&racer->runner, problem, racer->kernel, threads, racer->why, sizeof racer->why) != ATTEST_OK ||
-        time_calls(race, racer) < 0)
+    if (runner_make_on(&racer->runner, attest_context_device(race->session->context), problem, racer->kernel, threads, racer->why,
+                       sizeof racer->why) != ATTEST_OK ||
+        runner_run(&racer->runner, &race->tensors, racer->why, sizeof racer->why) != ATTEST_OK)
         return;
     judge_output(judge, judge->row_count, race->outputs.o.at, problem->stride_o, race->outputs.lse.at, problem->stride_lse,
                  &finding);
@@ -83,10 +135,14 @@ static void prepare(struct race *race, struct racer *racer, const struct judge *
         snprintf(racer->why, sizeof racer->why, "wrong result, not timed: %s", finding.what);
         return;
     }
+    if (race->set_count)
+        racer->calls = race->set_count;
     double once = time_calls(race, racer);
     if (once < 0)
         return;
-    if (once < LEAST_TIME)
+    if (race->set_count)
+        racer->calls *= (int)fmin(MOST_REPLAYS, 1 + GPU_SAMPLE / (once * race->set_count));
+    else if (once < LEAST_TIME)
         racer->calls = once * 1000 > LEAST_TIME ? (int)(LEAST_TIME / once) + 1 : 1000;
     racer->running = true;
 }
@@ -142,6 +198,9 @@ static void report_racer(struct race *race, const struct racer *racer, double *f
     json_put(row, "min_ms", json_number(least * 1e3));
     json_put(row, "spread", json_number((most - least) / median));
     json_put(row, "gflops", json_number(layout_flops(&race->inputs.layout) / median * 1e-9));
+    json_put(row, "tflops", json_number(layout_flops(&race->inputs.layout) / median * 1e-12));
+    json_put(row, "median_us", json_number(median * 1e6));
+    json_put(row, "min_us", json_number(least * 1e6));
     json_put(row, "gbytes", decode ? json_number(layout_kv_bytes(&race->inputs.layout) / median * 1e-9) : json_null());
     json_put(row, "ratio", json_number(*first / median));
     json_put(row, "calls_a_sample", json_integer(racer->calls));
@@ -179,6 +238,10 @@ static void bench_problem(struct race *race)
         judge_make(&judge, &race->inputs, seed, JUDGE_BLOCK, threads, why, sizeof why)) {
         double first = 0;
         race->tensors = outputs_tensors(&race->inputs, &race->outputs);
+        if (!context_on_cpu(session->context) && !make_sets(race, why, sizeof why)) {
+            skip_problem(race, why);
+            race->count = 0;
+        }
         for (int i = 0; i < race->count; i++) {
             race->racers[i] = (struct racer){.kernel = kernels[i]};
             progress("warming up %s: %s", race->entry->text, kernels[i]);
@@ -191,6 +254,7 @@ static void bench_problem(struct race *race)
             runner_free(&race->racers[i].runner);
             free(race->racers[i].samples);
         }
+        free_sets(race);
     } else {
         skip_problem(race, why);
     }
@@ -204,6 +268,9 @@ enum exit_code cmd_bench(struct session *session)
     static const struct column columns[] = {{"problem", "problem", -20}, {"kernel", "kernel", -12}, {"median_ms", "median ms", 10},
                                             {"min_ms", "min ms", 10},    {"spread", "spread", 8},   {"gflops", "Gflop/s", 8},
                                             {"gbytes", "GB/s", 8},       {"ratio", "ratio", 8}};
+    static const struct column gpu_columns[] = {
+        {"problem", "problem", -20}, {"kernel", "kernel", -12},   {"median_us", "median us", 10}, {"min_us", "min us", 10},
+        {"spread", "spread", 8},     {"tflops", "TFLOP/s", 8},    {"gbytes", "GB/s", 8},          {"ratio", "ratio", 8}};
     const struct options *options = &session->options;
     if (options->vs)
         return versus_run(session);
@@ -222,12 +289,15 @@ enum exit_code cmd_bench(struct session *session)
     race->session = session;
     int widths[COUNT_OF(columns)] = {0};
     table_widths(session, &widths[0], &widths[1]);
-    report_table(&session->report, "times", columns, COUNT_OF(columns), widths);
+    bool here = context_on_cpu(session->context);
+    report_table(&session->report, "times", here ? columns : gpu_columns, COUNT_OF(columns), widths);
     for (int i = 0; i < session->problems.count; i++) {
         race->entry = &session->problems.entries[i];
         bench_problem(race);
     }
-    report_put(&session->report, "threads", json_integer(attest_context_threads(session->context)));
+    report_put(&session->report, "device", json_string(attest_context_device(session->context)));
+    if (here)
+        report_put(&session->report, "threads", json_integer(attest_context_threads(session->context)));
     report_put(&session->report, "seconds", json_number(session->options.seconds));
     report_put(&session->report, "seed", json_integer(session->options.seed));
     code = race->wrong ? EXIT_FAILED : race->timed == 0 ? EXIT_LACKING : EXIT_PASS;

@@ -32,12 +32,14 @@ static json_t *reproduction(const struct check *check, const char *kernel)
 {
     const struct options *options = &check->session->options;
     const char *disabled = getenv("ATTEST_DISABLE");
-    char rows[48] = "";
+    char rows[48] = "", device[64] = "";
+    if (!context_on_cpu(check->session->context))
+        snprintf(device, sizeof device, " --device %s", attest_context_device(check->session->context));
     if (options->rows)
         snprintf(rows, sizeof rows, " --rows %" PRId64, options->rows);
-    return json_text("reproduce: %s%s%sattest check %s --kernel %s --seed %" PRId64 " --threads %d%s",
+    return json_text("reproduce: %s%s%sattest check %s --kernel %s --seed %" PRId64 " --threads %d%s%s",
                      disabled ? "ATTEST_DISABLE=" : "", disabled ? disabled : "", disabled ? " " : "", check->entry->text, kernel,
-                     options->seed, attest_context_threads(check->session->context), rows);
+                     options->seed, attest_context_threads(check->session->context), rows, device);
 }
 
 static void add_row(struct check *check, json_t *row, const char *kernel, enum verdict verdict)
@@ -59,7 +61,7 @@ static enum verdict run_poisoned(struct check *check, json_t *row, const char *k
                                  struct outputs *outputs)
 {
     char why[1024] = "";
-    struct library_kernel asked = {kernel, threads, rubbish};
+    struct library_kernel asked = {kernel, threads, rubbish, attest_context_device(check->session->context)};
     enum verdict verdict =
         subject_run(library_subject(&asked), &check->exam.inputs, check->exam.digest, outputs, NULL, why, sizeof why);
     if (verdict != VERDICT_PASS)
@@ -67,7 +69,7 @@ static enum verdict run_poisoned(struct check *check, json_t *row, const char *k
     return verdict;
 }
 
-/* Three runs: as asked, again with other rubbish in the workspace, and with another number of threads. */
+/* Three runs: as asked, again with other rubbish in the workspace, and with another number of threads. A GPU has threads of its own. */
 static enum verdict check_runs(struct check *check, json_t *row, const char *kernel, struct outputs *first, struct outputs *again)
 {
     int threads = attest_context_threads(check->session->context);
@@ -79,7 +81,8 @@ static enum verdict check_runs(struct check *check, json_t *row, const char *ker
         add_note(row, json_string("a second run with other contents of the workspace gave other bits"));
         return VERDICT_FAIL;
     }
-    if ((verdict = run_poisoned(check, row, kernel, other, 0xff, again)) != VERDICT_PASS)
+    if (!context_on_cpu(check->session->context) ||
+        (verdict = run_poisoned(check, row, kernel, other, 0xff, again)) != VERDICT_PASS)
         return verdict;
     if (!outputs_equal(first, again)) {
         add_note(row, json_text("%d and %d threads gave different bits", threads, other));

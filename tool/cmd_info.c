@@ -15,7 +15,7 @@ static void read_all_features(char *features, size_t size)
     char *disabled = variable ? strdup(variable) : NULL;
     attest_context *context = NULL;
     unsetenv("ATTEST_DISABLE");
-    if (attest_context_create(&context) == ATTEST_OK)
+    if (attest_context_create_on("cpu", &context) == ATTEST_OK)
         snprintf(features, size, "%s", attest_context_features(context));
     attest_context_destroy(context);
     if (disabled)
@@ -28,6 +28,28 @@ static json_t *cache_size(int name)
 {
     long bytes = sysconf(name);
     return bytes > 0 ? json_integer(bytes) : json_null();
+}
+
+/* Every GPU, or the sentence that says why there is none. */
+static json_t *list_gpus(void)
+{
+    json_t *gpus = json_array();
+    attest_device_info info = {.size = sizeof info};
+    char why[512] = "";
+    for (int i = 0; attest_device_get(i, &info, why, sizeof why) == ATTEST_OK; i++) {
+        json_t *gpu = json_pack("{s:s, s:s, s:s}", "device", info.device, "model", info.model, "class", info.device_class);
+        json_put(gpu, "compute_capability", json_text("%u.%u", info.compute / 10, info.compute % 10));
+        json_put(gpu, "SMs", json_integer(info.multiprocessors));
+        json_put(gpu, "memory", json_integer((json_int_t)info.memory));
+        json_put(gpu, "L2", json_integer((json_int_t)info.cache));
+        json_put(gpu, "shared_block", json_integer(info.shared_block));
+        json_put(gpu, "driver", json_text("CUDA %u.%u", info.driver / 1000, info.driver % 1000 / 10));
+        json_add(gpus, gpu);
+    }
+    if (json_array_size(gpus) > 0)
+        return gpus;
+    json_decref(gpus);
+    return json_string(why);
 }
 
 enum exit_code cmd_info(struct session *session)
@@ -51,7 +73,7 @@ enum exit_code cmd_info(struct session *session)
                          "L3", cache_size(_SC_LEVEL3_CACHE_SIZE)));
     report_put(report, "memory", json_integer((json_int_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE)));
     report_put(report, "system", json_incref(json_object_get(machine, "system")));
-    report_put(report, "gpu", json_string("no CUDA backend in this build"));
+    report_put(report, "gpu", list_gpus());
     report_put(report, "kernels", json_integer((json_int_t)attest_kernel_count()));
     json_decref(machine);
     return EXIT_PASS;

@@ -7,7 +7,6 @@ enum exit_code cmd_list(struct session *session)
 {
     static const struct column columns[] = {
         {"kernel", "kernel", -24}, {"needs", "needs", -12}, {"here", "here", -4}, {"summary", "how it works", -12}};
-    const char *features = attest_context_features(session->context);
     attest_kernel_info info = {.size = sizeof info};
     report_table(&session->report, "kernels", columns, COUNT_OF(columns), NULL);
     for (size_t i = 0; i < attest_kernel_count(); i++) {
@@ -17,7 +16,7 @@ enum exit_code cmd_list(struct session *session)
             return give_up(session, exit_code_of(status), NULL, "kernel %zu: %s", i, attest_status_name(status));
         if (session->options.kernel && !kernel_matches(session->options.kernel, info.name))
             continue;
-        missing_features(info.needs, features, missing, sizeof missing);
+        kernel_missing(session, &info, missing, sizeof missing);
         report_row(&session->report,
                    json_pack("{s:s, s:s, s:s, s:b, s:s, s:s}", "kernel", info.name, "backend", info.backend, "needs", info.needs,
                              "here", !missing[0], "missing", missing, "summary", info.summary));

@@ -32,7 +32,7 @@ static int add_matches(struct session *session, const char *pattern, json_t *wor
         if (attest_kernel_get(k, &info) != ATTEST_OK || strcmp(info.backend, "ref") == 0 || fnmatch(pattern, info.name, 0) != 0)
             continue;
         matches++;
-        missing_features(info.needs, attest_context_features(session->context), missing, sizeof missing);
+        kernel_missing(session, &info, missing, sizeof missing);
         if (!*missing)
             json_add(words, json_string(info.name));
         else if (!session->report.json && !session->options.format)

@@ -142,7 +142,9 @@ static enum exit_code report_run(struct session *session, struct runner *runner,
         if (code == EXIT_PASS) {
             report_put(report, "problem", json_string(session->problems.entries[0].text));
             report_put(report, "kernel", json_string(attest_plan_kernel(runner->plan)));
-            report_put(report, "threads", json_integer(attest_context_threads(runner->context)));
+            report_put(report, "device", json_string(attest_context_device(runner->context)));
+            if (context_on_cpu(runner->context))
+                report_put(report, "threads", json_integer(attest_context_threads(runner->context)));
             report_put(report, "workspace", json_integer((json_int_t)runner->workspace_size));
             report_put(report, "inputs", list_sources(&session->options, problem));
             report_put(report, "O", array_summary(&o));
@@ -165,8 +167,8 @@ enum exit_code cmd_run(struct session *session)
     enum exit_code code = check_files(session, problem);
     if (code != EXIT_PASS)
         return code;
-    attest_status status =
-        runner_make(&runner, problem, session->options.kernel, attest_context_threads(session->context), why, sizeof why);
+    attest_status status = runner_make_on(&runner, attest_context_device(session->context), problem, session->options.kernel,
+                                          attest_context_threads(session->context), why, sizeof why);
     if (status != ATTEST_OK)
         return give_up(session, exit_code_of(status), "attest explain PROBLEM says which kernels take it", "%s", why);
     if (!inputs_make(problem, (uint64_t)session->options.seed, session->options.files, &inputs, &code, why, sizeof why)) {

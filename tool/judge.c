@@ -86,7 +86,7 @@ bool judge_evaluate(const struct judge *judge, const attest_problem *problem, co
 #pragma omp parallel num_threads(judge->threads)
     {
         attest_context *context = NULL;
-        attest_status status = attest_context_create(&context);
+        attest_status status = attest_context_create_on("cpu", &context);
 #pragma omp for schedule(dynamic, 4)
         for (int64_t n = 0; n < rows; n++)
             if (status == ATTEST_OK)

@@ -16,7 +16,13 @@ static enum exit_code prepare_and_run(struct session *session)
     if (command->needs == NEEDS_CONTEXT && options->word_count > 0)
         return give_up(session, EXIT_USAGE, NULL, "%s takes no operands, and got '%s'", command->name, options->words[0]);
     if (command->needs != NEEDS_NOTHING && command->needs != NEEDS_WORDS) {
-        attest_status status = attest_context_create(&session->context);
+        /* The others speak of kernels of many devices, and what they compute themselves they compute here. */
+        bool computes = (command->bit & (CMD_EXPLAIN | CMD_RUN | CMD_CHECK | CMD_BENCH)) && !options->vs;
+        const char *device = computes ? session_device(options) : "cpu";
+        attest_status status = attest_context_create_on(device, &session->context);
+        if (status != ATTEST_OK && session->context)
+            return give_up(session, exit_code_of(status), "attest info says what this machine has", "%s",
+                           attest_context_detail(session->context));
         if (status != ATTEST_OK)
             return give_up(session, exit_code_of(status), NULL, "no context: %s", attest_status_name(status));
         if (options->threads)

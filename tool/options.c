@@ -32,6 +32,12 @@ const struct option_spec option_specs[] = {
      OPTION_TEXT, FIELD(suite), 0, 0},
     {"kernel", "GLOB", "Use kernels whose name matches GLOB, a name or a pattern with * and ?. Quote it for the shell.",
      PLANNING | CMD_LIST, OPTION_TEXT, FIELD(kernel), 0, 0},
+    {"device", "DEVICE",
+     "Compute on cpu, cuda (the first GPU), cuda:N or auto (a GPU if there is one, else the CPU). The default is $ATTEST_DEVICE, "
+     "else what --kernel runs on, else auto.",
+     PLANNING, OPTION_TEXT, FIELD(device), 0, 0},
+    {"device", "DEVICE", "Prove CUDA kernels on this GPU: cuda (the first one) or cuda:N.", CMD_PROVE, OPTION_TEXT, FIELD(device), 0,
+     0},
     {"threads", "N", "Use N threads, 1 to 1024. The default is what OpenMP would use.", PLANNING | CMD_INFO | PROVING,
      OPTION_INTEGER, FIELD(threads), 1, 1024},
     {"seed", "N", "Draw inputs from seed N. The default is 1; the same seed gives the same inputs.", DRAWING | CMD_ORACLE,

@@ -6,6 +6,7 @@
 #include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum exit_code give_up(struct session *session, enum exit_code code, const char *hint, const char *format, ...)
@@ -40,6 +41,8 @@ enum exit_code exit_code_of(attest_status status)
     case ATTEST_ERROR_UNAVAILABLE:
     case ATTEST_ERROR_MEMORY:
         return EXIT_LACKING;
+    case ATTEST_ERROR_DEVICE:
+        return EXIT_FAILED;
     case ATTEST_ERROR_WORKSPACE:
     case ATTEST_ERROR_INTERNAL:
         break;
@@ -47,9 +50,23 @@ enum exit_code exit_code_of(attest_status status)
     return EXIT_INTERNAL;
 }
 
+const char *session_device(const struct options *options)
+{
+    const char *variable = getenv("ATTEST_DEVICE"), *kernel = options->kernel ? options->kernel : "";
+    if (options->device)
+        return options->device;
+    if (variable && *variable)
+        return variable;
+    if (strncmp(kernel, "cpu_", 4) == 0 || strncmp(kernel, "ref_", 4) == 0)
+        return "cpu";
+    return strncmp(kernel, "cuda_", 5) == 0 ? "cuda" : "auto";
+}
+
 bool kernel_matches(const char *glob, const char *name)
 {
-    return fnmatch(glob, name, 0) == 0;
+    char stem[256]; /* what is behind an @ chooses a tile of the kernel, and not the kernel */
+    snprintf(stem, sizeof stem, "%.*s", (int)strcspn(glob, "@"), glob);
+    return fnmatch(stem, name, 0) == 0;
 }
 
 /* A pattern that no kernel of this build has is a slip of the keyboard, on any machine. */
@@ -91,4 +108,34 @@ void missing_features(const char *needs, const char *features, char *text, size_
             used += (size_t)snprintf(text + used, size - used, "%s%.*s", used ? "," : "", (int)length, needs);
         needs += length + (needs[length] == ',');
     }
+}
+
+/* Code for compute capability `arch` ("sm_80", "sm_90a") runs on a GPU of `compute`: on its own, and as PTX on later ones. Names that
+ * end in a letter are for one GPU alone. */
+static bool arch_runs_on(const char *arch, size_t length, uint32_t compute)
+{
+    bool only = length > 0 && arch[length - 1] >= 'a';
+    uint32_t number = length > 3 ? (uint32_t)strtoul(arch + 3, NULL, 10) : 0;
+    return only ? number == compute : number <= compute;
+}
+
+void kernel_missing(const struct session *session, const attest_kernel_info *info, char *text, size_t size)
+{
+    attest_device_info device = {.size = sizeof device};
+    if (strcmp(info->backend, "cuda") != 0) {
+        missing_features(info->needs, attest_context_features(session->context), text, size);
+        return;
+    }
+    snprintf(text, size, "%s", "");
+    if (attest_device_get(0, &device, NULL, 0) != ATTEST_OK) {
+        snprintf(text, size, "an NVIDIA GPU");
+        return;
+    }
+    for (const char *at = info->needs; *at;) {
+        size_t length = strcspn(at, ",");
+        if (arch_runs_on(at, length, device.compute))
+            return;
+        at += length + (at[length] == ',');
+    }
+    snprintf(text, size, "another GPU (%s)", info->needs);
 }

@@ -95,6 +95,7 @@ struct options {
     const char *format;
     const char *mutants;
     const char *clock;
+    const char *device; /* NULL: not given */
     const char *kernel;
     const char *suite;
     const char *out;
@@ -153,6 +154,10 @@ void problem_list_free(struct problem_list *list);
 enum exit_code give_up(struct session *session, enum exit_code code, const char *hint, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* The device that the options ask for, as attest_context_create_on takes it: --device; $ATTEST_DEVICE; the CPU or the GPU that the
+ * kernels of --kernel run on; else "auto". */
+const char *session_device(const struct options *options);
+
 /* The one place where a status of the library becomes an exit code. */
 enum exit_code exit_code_of(attest_status status);
 
@@ -162,6 +167,9 @@ enum exit_code kernels_check(struct session *session);
 
 /* The words of `needs` that the list `features` lacks, such as "amx"; "" if it has all. */
 void missing_features(const char *needs, const char *features, char *text, size_t size);
+
+/* What a kernel of the library needs and this machine lacks, such as "amx" or "an NVIDIA GPU"; "" if it can run here. */
+void kernel_missing(const struct session *session, const attest_kernel_info *info, char *text, size_t size);
 
 /* The help of one command, the list of all commands, and the manual page, on stdout. */
 void help_command(const struct command *command);

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "runner.h"
 #include "values.h"
@@ -101,7 +102,8 @@ static struct execution run_library(void *data, const struct inputs *inputs, str
     struct execution execution = {.end = EXECUTION_DONE};
     char why[512] = "";
     struct runner runner;
-    attest_status status = runner_make(&runner, &inputs->problem, kernel->name, kernel->threads, why, sizeof why);
+    attest_status status = runner_make_on(&runner, kernel->device ? kernel->device : "cpu", &inputs->problem, kernel->name,
+                                          kernel->threads, why, sizeof why);
     if (status == ATTEST_OK) {
         attest_tensors tensors = outputs_tensors(inputs, outputs);
         runner_poison(&runner, kernel->rubbish);
@@ -112,8 +114,11 @@ static struct execution run_library(void *data, const struct inputs *inputs, str
         execution.end = status == ATTEST_ERROR_UNSUPPORTED     ? EXECUTION_REFUSED
                         : exit_code_of(status) == EXIT_LACKING ? EXECUTION_LACKING
                                                                : EXECUTION_INVALID;
-        snprintf(execution.sentence, sizeof execution.sentence, "with %d threads: %s: %s", kernel->threads,
-                 attest_status_name(status), why);
+        if (kernel->device && strcmp(kernel->device, "cpu") != 0)
+            snprintf(execution.sentence, sizeof execution.sentence, "on %s: %s: %s", kernel->device, attest_status_name(status), why);
+        else
+            snprintf(execution.sentence, sizeof execution.sentence, "with %d threads: %s: %s", kernel->threads,
+                     attest_status_name(status), why);
     }
     return execution;
 }

@@ -38,7 +38,8 @@ enum verdict exam_judge(const struct exam *exam, const struct outputs *outputs, 
 struct library_kernel {
     const char *name;
     int threads;
-    int rubbish; /* what the workspace is filled with */
+    int rubbish;        /* what the workspace is filled with */
+    const char *device; /* NULL: the CPU */
 };
 struct subject library_subject(struct library_kernel *kernel);
 

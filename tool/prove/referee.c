@@ -102,7 +102,7 @@ static bool oracle_row(const struct inputs *inputs, const struct place_of_row *p
     int64_t first, count = 0, lse_count = 0, number = (place->b * problem.heads_q + place->h) * problem.seq_q + place->i;
     bool good = attest_problem_extent(&packed, 'o', &first, &count) == ATTEST_OK &&
                 attest_problem_extent(&packed, 'l', &first, &lse_count) == ATTEST_OK &&
-                attest_context_create(&context) == ATTEST_OK;
+                attest_context_create_on("cpu", &context) == ATTEST_OK;
     double *exact = calloc((size_t)count + 1, sizeof *exact), *exact_lse = calloc((size_t)lse_count + 1, sizeof *exact_lse);
     good = good && exact && exact_lse &&
            attest_reference(context, &problem, &inputs->tensors, ATTEST_EXACT, number, number + 1, exact, exact_lse) == ATTEST_OK;

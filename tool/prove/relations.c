@@ -517,7 +517,7 @@ static bool merge(struct asking *asking, struct result *first, const struct resu
         lse[n] = (float)first->lse[n];
         lse[rows + n] = (float)second->lse[n];
     }
-    if (o && attest_context_create(&context) == ATTEST_OK) {
+    if (o && attest_context_create_on("cpu", &context) == ATTEST_OK) {
         const void *o_parts[] = {o, o + count};
         const float *lse_parts[] = {lse, lse + rows};
         attest_merge_args args = {.size = sizeof args,

@@ -137,7 +137,7 @@ bool lab_make(struct lab *lab, struct subject subject, const attest_problem *pro
 {
     *lab = (struct lab){.subject = subject, .problem = *problem, .lse = true, .seed = seed, .why = why, .why_size = why_size};
     attest_context *context = NULL;
-    if (attest_context_create(&context) == ATTEST_OK)
+    if (attest_context_create_on("cpu", &context) == ATTEST_OK)
         lab->threads = attest_context_threads(context);
     attest_context_destroy(context);
     if (lab->threads < 1)
@@ -238,7 +238,7 @@ bool lab_evaluate(struct lab *lab, const attest_problem *problem, const attest_t
 #pragma omp parallel num_threads(lab->threads)
     {
         attest_context *context = NULL;
-        attest_status status = attest_context_create(&context);
+        attest_status status = attest_context_create_on("cpu", &context);
 #pragma omp for schedule(dynamic, 16)
         for (int64_t n = 0; n < lab->row_count; n++)
             if (status == ATTEST_OK)
