@@ -17,11 +17,12 @@ class Problem:
     skv: int
     d: int
     causal: bool
+    wl: int | None = None  # keys before its own that a row sees; None for all of them
 
     def __str__(self):
         words = ["fwd", self.dtype]
         words += [f"{name}{getattr(self, name)}" for name in ("b", "hq", "hkv", "sq", "skv", "d")]
-        return ":".join(words + ["causal"] * self.causal)
+        return ":".join(words + ["causal"] * self.causal + [f"wl={self.wl}"] * (self.wl is not None))
 
     @property
     def decode(self):
@@ -29,7 +30,10 @@ class Problem:
 
     @property
     def flops(self):
-        return 4 * self.b * self.hq * self.sq * self.skv * self.d // (2 if self.causal else 1)
+        pairs = self.sq * self.skv // (2 if self.causal else 1)
+        if self.wl is not None:
+            pairs = sum(min(i, self.wl) + 1 for i in range(self.sq))
+        return 4 * self.b * self.hq * pairs * self.d
 
     @property
     def kv_bytes(self):
@@ -50,11 +54,11 @@ class Problem:
         return replace(self, causal=False)
 
 
-def parse(line):
-    """The Problem of a string; ValueError if it asks for something that the peers have no word for."""
+def parse(line, windows=False):
+    """The Problem of a string; ValueError if it asks for something that the peers have no word for. Some know causal windows."""
     words = line.split(":")
     sizes = {}
-    causal = False
+    causal, wl = False, None
     if len(words) < 2 or words[0] != "fwd" or words[1] not in DTYPES:
         raise ValueError(f"{line}: expected fwd:f32|f16|bf16:...")
     for word in words[2:]:
@@ -63,9 +67,13 @@ def parse(line):
             sizes[match[1]] = int(match[2])
         elif word == "causal":
             causal = True
+        elif windows and re.fullmatch(r"wl=\d+", word):
+            wl = int(word[3:])
         else:
             raise ValueError(f"{line}: the peers do not know '{word}'")
     missing = {"b", "hq", "hkv", "sq", "skv", "d"} - sizes.keys()
     if missing:
         raise ValueError(f"{line}: {', '.join(sorted(missing))} missing")
-    return Problem(dtype=words[1], causal=causal, **sizes)
+    if wl is not None and (not causal or sizes["sq"] != sizes["skv"]):
+        raise ValueError(f"{line}: a window must be causal, with as many rows as keys")
+    return Problem(dtype=words[1], causal=causal, wl=wl, **sizes)

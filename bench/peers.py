@@ -29,6 +29,7 @@ import numpy as np
 import table
 from answers import TOLERANCE, checked_rows, exact, make_inputs, storage, widen
 from cases import DTYPES, parse
+from document import document_write
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TURN_SECONDS = 0.06
@@ -227,15 +228,6 @@ def summarise_ceilings(cells):
     }
 
 
-def rounded(value):
-    """Six digits are more than a timing has, and keep the file readable."""
-    if isinstance(value, float):
-        return float(f"{value:.6g}")
-    if isinstance(value, dict):
-        return {key: rounded(x) for key, x in value.items()}
-    return [rounded(x) for x in value] if isinstance(value, list) else value
-
-
 def main():
     cores = len(os.sched_getaffinity(0))
     options = argparse.ArgumentParser(prog="bench/peers.sh", description="attest and its peers, timed in turns")
@@ -311,11 +303,7 @@ def main():
 
     out = arguments.out or (None if arguments.quick else os.path.join(HERE, "results", slug(machine) + ".json"))
     if out:
-        os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
-        with open(out, "w", encoding="utf-8") as f:
-            # One line for each list of samples keeps the file short enough to be read.
-            body = json.dumps(rounded(document), indent=1, sort_keys=True)
-            f.write(re.sub(r"\[\s+([^\[\]{}\"]*?)\s+\]", lambda m: "[" + re.sub(r"\s+", " ", m[1]) + "]", body) + "\n")
+        document_write(document, out)
         print(f"\nwrote {os.path.relpath(out)}")
 
 

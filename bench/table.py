@@ -4,7 +4,7 @@
     bench/table.py bench/results/CPU.json            the Markdown table of the README
     bench/table.py --text bench/results/CPU.json     the table and the verdicts that bench/peers.py prints
 
-All statistics of the benchmark are in this file. Samples are seconds per call, one for each round, None where a contender did
+The same for the results of a GPU, whose statistics are in gpu_table.py. All those of the benchmark on the CPU are in this file. Samples are seconds per call, one for each round, None where a contender did
 not take part in that round. A ratio of two contenders is the median over the rounds of the ratios within a round, because
 what disturbs a shared machine disturbs neighbours in time alike.
 """
@@ -206,7 +206,11 @@ def main():
         sys.exit(__doc__.strip())
     with open(paths[0], encoding="utf-8") as f:
         document = json.load(f)
-    print(text(document) if "--text" in sys.argv else markdown(document))
+    if document.get("kind") == "gpu":
+        import gpu_table as table  # which needs this module
+    else:
+        table = sys.modules[__name__]
+    print(table.text(document) if "--text" in sys.argv else table.markdown(document))
 
 
 if __name__ == "__main__":

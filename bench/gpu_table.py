@@ -1,0 +1,223 @@
+"""What the samples of a GPU benchmark mean: times, ratios, errors, the points they are held to, and the tables. See table.py.
+
+Samples are microseconds per call, one for each round. A time is the median over the rounds, and a ratio is that of two times: how
+many times longer a peer takes than attest. The clock of a GPU moves with its power, by more than some of these ratios, and in the
+rounds everyone gets the same share of its moods; the lowest and the highest ratio within a round say how much it moved.
+"""
+
+import operator
+
+from cases import parse
+from table import geomean, median, shape_words
+
+PEERS = ("cudnn", "flash", "efficient")
+TITLES = {"attest": "attest", "cudnn": "cuDNN", "flash": "FlashAttention-2", "efficient": "memory-efficient"}
+
+
+def problem_of(cell):
+    return parse(cell["problem"], windows=True)
+
+
+def words_of(cell):
+    problem = problem_of(cell)
+    return shape_words(problem) + (f" window {problem.wl}" if problem.wl is not None else "")
+
+
+def us(cell, name="attest"):
+    values = cell["contenders"].get(name, {}).get("us")
+    return median(values) if values else None
+
+
+def ratio(cell, name, base="attest"):
+    """How many times longer `name` takes than `base`: above 1, the base is faster."""
+    return us(cell, name) / us(cell, base) if us(cell, name) and us(cell, base) else None
+
+
+def ratio_range(cell, name, base="attest"):
+    """The lowest and the highest ratio within a round."""
+    rounds = [a / b for a, b in zip(cell["contenders"][name]["us"], cell["contenders"][base]["us"])]
+    return [min(rounds), max(rounds)]
+
+
+def rate(cell, name="attest"):
+    """(number, unit): TFLOP/s, and for decoding the bytes of K and V in a second."""
+    problem = problem_of(cell)
+    if problem.decode:
+        return problem.kv_bytes / us(cell, name) / 1e3, "GB/s"
+    return problem.flops / us(cell, name) / 1e6, "TFLOP/s"
+
+
+def error_ratio(cell, kind, peer):
+    """attest's error against float64 over that of a peer; `kind` is max or mean."""
+    mine, other = (cell["contenders"].get(name, {}).get(kind + "_error") for name in ("attest", peer))
+    return mine / other if mine is not None and other else None
+
+
+def main_peer(cell):
+    """The peer whose error attest's is held against."""
+    return "efficient" if problem_of(cell).dtype == "f32" else "cudnn"
+
+
+# ------------------------------------------------------------------------------------------------------------------ points
+
+def in_group(name):
+    return lambda cell: cell["group"] == name
+
+
+def faster_than(peer):
+    return lambda cell: ratio(cell, peer)
+
+
+def error_beside(kind, peer):
+    return lambda cell: error_ratio(cell, kind, peer)
+
+
+def is_short_decode(cell):
+    return cell["group"] == "decode" and problem_of(cell).b == 1 and problem_of(cell).skv in (1024, 8192)
+
+
+def is_16_bit(cell):
+    return problem_of(cell).dtype != "f32"
+
+
+# What is said, of which cells, what is measured, how it compares with the bound; MEAN is of the geometric mean of the cells.
+EACH, MEAN = "each", "mean"
+POINTS = (
+    ("B2 H8 S512 D64 f16, full and causal: at most 6.5 us", in_group("own"), us, EACH, "<=", 6.5),
+    ("16k tokens, f16: at least 1.05 x FlashAttention-2 in the geometric mean", in_group("grid"), faster_than("flash"), MEAN, ">=", 1.05),
+    ("16k tokens, f16: at least 0.95 x FlashAttention-2 on every shape", in_group("grid"), faster_than("flash"), EACH, ">=", 0.95),
+    ("decode: at least 0.98 x cuDNN on every shape", in_group("decode"), faster_than("cudnn"), EACH, ">=", 0.98),
+    ("decode: at least 1.2 x cuDNN at B1 Skv 1024 and 8192", is_short_decode, faster_than("cudnn"), EACH, ">=", 1.2),
+    ("f32 B2 H8 S512 D64: faster than memory-efficient", in_group("f32"), faster_than("efficient"), EACH, ">", 1.0),
+    ("f32 B2 H8 S512 D64: max error at most memory-efficient's", in_group("f32"), error_beside("max", "efficient"), EACH, "<=", 1.0),
+    ("f32 B2 H8 S512 D64: mean error at most memory-efficient's", in_group("f32"), error_beside("mean", "efficient"), EACH, "<=", 1.0),
+    ("f16 and bf16: max error at most 1.1 x cuDNN's", is_16_bit, error_beside("max", "cudnn"), EACH, "<=", 1.1),
+    ("f16 and bf16: mean error at most 1.1 x cuDNN's", is_16_bit, error_beside("mean", "cudnn"), EACH, "<=", 1.1),
+)
+COMPARE = {"<=": operator.le, ">=": operator.ge, ">": operator.gt}
+
+
+def judge(cells, text, chosen, measure, over, sense, bound):
+    """A point and its verdict. A cell that attest has no figure for is a miss; one that the peer has none for does not count."""
+    cells = [cell for cell in cells if chosen(cell)]
+    found = [(measure(cell), words_of(cell)) for cell in cells if measure(cell) is not None]
+    absent = [words_of(cell) for cell in cells if us(cell) is None]
+    if over == MEAN and found:
+        found = [(geomean([value for value, _ in found]), f"{len(found)} shapes")]
+    missed = [[where, None] for where in absent] + [[where, value] for value, where in found if not COMPARE[sense](value, bound)]
+    worst = (max if sense == "<=" else min)(found, default=(None, ""))
+    verdict = "MISS" if missed else "PASS" if found else "NO DATA"
+    return {"point": text, "bound": bound, "count": len(found) + len(absent), "verdict": verdict, "worst": worst[0], "where": worst[1],
+            "missed": missed}
+
+
+def summarise(document):
+    """Adds to each cell what follows from its samples, and the points to the document."""
+    for cell in document["cells"]:
+        timed = [name for name in cell["contenders"] if us(cell, name)]
+        cell["summary"] = {"us": {name: us(cell, name) for name in timed}}
+        if "attest" in timed:
+            others = [name for name in timed if name != "attest"]
+            cell["summary"].update(
+                ratio={name: ratio(cell, name) for name in others},
+                ratio_range={name: ratio_range(cell, name) for name in others},
+            )
+    points = [judge(document["cells"], *point) for point in POINTS]
+    document["points"] = [point for point in points if point["count"]]
+
+
+# ------------------------------------------------------------------------------------------------------------------ tables
+
+HEADER = ["shape", "dtype", "attest", "rate"] + [TITLES[name] for name in PEERS] + ["max error", "max error ratio", "mean error ratio"]
+
+
+def number_words(value, form):
+    return "-" if value is None else format(value, form)
+
+
+def row(cell):
+    mine = cell["contenders"]["attest"]
+    head = [words_of(cell), problem_of(cell).dtype]
+    if us(cell) is None:
+        return head + ["wrong" if "wrong" in mine else "-"] + ["-"] * (len(HEADER) - 3)
+    number, unit = rate(cell)
+    head += [f"{us(cell):.1f} us" if us(cell) < 1000 else f"{us(cell) / 1000:.2f} ms", f"{number:.0f} {unit}"]
+    head += ["wrong" if "wrong" in cell["contenders"].get(name, {}) else number_words(ratio(cell, name), ".2f") for name in PEERS]
+    head.append(f"{mine['max_error']:.1e}")
+    return head + [number_words(error_ratio(cell, kind, main_peer(cell)), ".2f") for kind in ("max", "mean")]
+
+
+def mean_lines(document):
+    """Geometric means over the groups of more than one shape."""
+    groups = dict.fromkeys(cell["group"] for cell in document["cells"])
+    lines = []
+    for group in groups:
+        cells = [cell for cell in document["cells"] if cell["group"] == group]
+        means = []
+        for name in PEERS:
+            ratios = [r for cell in cells if (r := ratio(cell, name))]
+            if len(ratios) > 1:
+                means.append(f"{geomean(ratios):.3f} x {TITLES[name]} (lowest {min(ratios):.2f}, highest {max(ratios):.2f})")
+        if means:
+            lines.append(f"{group}, {len(cells)} shapes, geometric mean: " + ", ".join(means))
+    return lines
+
+
+def ladder(cell):
+    """(kernel, us, how many times longer than attest's choice), fastest first; empty unless the other kernels were timed too."""
+    names = [name for name in cell["contenders"] if name not in ("attest", *PEERS) and us(cell, name)]
+    if not names or us(cell) is None:
+        return []
+    rungs = [(cell["contenders"]["attest"]["kernel"], us(cell), 1.0)] + [(name, us(cell, name), ratio(cell, name)) for name in names]
+    return sorted(rungs, key=lambda rung: rung[1])
+
+
+def point_lines(document):
+    lines = []
+    for p in document["points"]:
+        found = "" if p["worst"] is None else f": {p['worst']:.3f}" + (f" at {p['where']}" if p["where"] else "")
+        missed = f" ({len(p['missed'])} of {p['count']})" if p["verdict"] == "MISS" else ""
+        lines.append(f"{p['verdict']:7}  {p['point']}{found}{missed}")
+        if len(p["missed"]) > 1:
+            lines += [f"           {number_words(value, '.3f')}  {where}" for where, value in p["missed"]]
+    return lines
+
+
+def unavailable_lines(document):
+    """Who could not take part, why, and where; one line for each reason."""
+    reasons = {}
+    for cell in document["cells"]:
+        for name, result in cell["contenders"].items():
+            why = result.get("unavailable") or result.get("wrong") or ("" if result.get("replayed_bits_hold", True) else "REPLAYED BITS DIFFER")
+            if why:
+                reasons.setdefault((name, why), []).append(cell["problem"])
+    return [f"{TITLES.get(name, name)}: {why} ({places[0]}{f' and {len(places) - 1} more' * (len(places) > 1)})"
+            for (name, why), places in reasons.items()]
+
+
+def text(document):
+    lines = [HEADER] + [row(cell) for cell in document["cells"]]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
+    out = ["  ".join(word.ljust(width) for word, width in zip(line, widths)).rstrip() for line in lines]
+    out += ["", "attest's time and rate, then times faster than each peer, then its largest error against float64, and the ratios",
+            "of its largest and mean error to cuDNN's (f32: to memory-efficient's).", ""]
+    for cell in document["cells"]:
+        rungs = ladder(cell)
+        if rungs:
+            out.append(f"{cell['problem']}: " + ", ".join(f"{name} {time:.1f} us" for name, time, _ in rungs))
+    out += [""] + mean_lines(document)
+    machine = document["machine"]
+    for when in ("start", "end"):
+        out.append(f"{when}: " + ", ".join(f"{key} {value}" for key, value in machine.get("clocks_" + when, {}).items()))
+    return "\n".join(out + [""] + point_lines(document) + [f"SKIPPED  {line}" for line in unavailable_lines(document)])
+
+
+def markdown(document):
+    machine, versions = document["machine"], document["versions"]
+    torch = versions["pytorch"]
+    out = [f"{machine['gpu']}, attest {versions['attest']['version']} ({versions['attest']['build_id']}), PyTorch {torch['version']} with cuDNN "
+           f"{torch['cudnn']}.", ""]
+    out.append("| " + " | ".join(HEADER) + " |")
+    out.append("|" + "---|" * len(HEADER))
+    out += ["| " + " | ".join(row(cell)) + " |" for cell in document["cells"]]
+    return "\n".join(out + [""] + [line + "." for line in mean_lines(document)])
