@@ -172,8 +172,14 @@ def ladder(cell):
     return sorted(rungs, key=lambda rung: rung[1])
 
 
+def wrongs(document):
+    """Where a kernel of attest was wrong, or left other bits when it was replayed."""
+    return [(cell["problem"], name) for cell in document["cells"] for name, result in cell["contenders"].items()
+            if name not in PEERS and ("wrong" in result or not result.get("replayed_bits_hold", True))]
+
+
 def point_lines(document):
-    lines = []
+    lines = ["What attest is held to on an H200:"]
     for p in document["points"]:
         found = "" if p["worst"] is None else f": {p['worst']:.3f}" + (f" at {p['where']}" if p["where"] else "")
         missed = f" ({len(p['missed'])} of {p['count']})" if p["verdict"] == "MISS" else ""

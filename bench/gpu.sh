@@ -1,0 +1,71 @@
+#!/bin/sh
+# Everything that needs an NVIDIA GPU, on a machine that has one: tests, proofs, planted bugs, and attest beside PyTorch.
+#
+#     BUILD=build bench/gpu.sh [--quick] [--record] [--kernel PATTERN] [STEP ...]
+#
+# Steps, all of them and in this order unless some are named:
+#     info       what GPU there is, and what attest thinks of it
+#     test       the tests of the CUDA backend
+#     prove      every CUDA kernel of the library through the gates; --record appends the proofs to evidence/
+#     selftest   the planted bugs in CUDA, each of which must fail the gate that is meant for it
+#     peers      times, ratios and errors: see bench/gpu_peers.py
+#
+# --quick leaves prove and selftest out, and times some shapes only: about a minute. --kernel is for prove and for peers.
+# What a step prints also goes to $OUT/STEP.txt; OUT is $BUILD/gpu unless given. The JSON of peers goes to bench/results/, and with --quick
+# to $OUT/peers.json. Nothing is built here: run make first, on any machine that has nvcc, and copy the tree.
+set -u
+cd "$(dirname "$0")/.." || exit 4
+BUILD=${BUILD:-build}
+OUT=${OUT:-$BUILD/gpu}
+export BUILD
+
+quick= record= kernel= steps=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --quick) quick=--quick ;;
+    --record) record=--record ;;
+    --kernel) shift && kernel=${1:?--kernel needs a pattern} ;;
+    info | test | prove | selftest | peers) steps="$steps $1" ;;
+    *) sed -n '2,17s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+    esac
+    shift
+done
+if [ -z "$steps" ]; then
+    [ -n "$quick" ] && steps="info test peers" || steps="info test prove selftest peers"
+fi
+
+[ -x "$BUILD/attest" ] || { echo "bench/gpu.sh: there is no $BUILD/attest; run make first" >&2; exit 2; }
+mkdir -p "$OUT" || exit 4
+
+step() {
+    case $1 in
+    info) "$BUILD/attest" info --device cuda ;;
+    test) sh tests/cuda_backend.t ;;
+    prove) "$BUILD/attest" prove "${kernel:-cuda_*}" $record --state "$OUT/proofs" ;;
+    selftest) "$BUILD/attest" selftest --device cuda ;;
+    peers)
+        if [ -n "$quick$kernel" ]; then
+            python3 bench/gpu_peers.py --library "$BUILD/libattest.so" $quick ${kernel:+--kernel "$kernel"} --out "$OUT/peers.json"
+        else
+            python3 bench/gpu_peers.py --library "$BUILD/libattest.so"
+        fi
+        ;;
+    esac
+}
+
+worst=0
+for name in $steps; do
+    echo "==== $name"
+    began=$(date +%s)
+    { step "$name"; echo $? > "$OUT/status"; } 2>&1 | tee "$OUT/$name.txt"
+    status=$(cat "$OUT/status")
+    rm -f "$OUT/status"
+    [ "$status" = 0 ] && word=PASS || word="FAIL, exit status $status"
+    echo "==== $name: $word, $(($(date +%s) - began)) s"
+    summary="${summary:-}$(printf '%-10s%s' "$name" "$word")
+"
+    [ "$status" -gt "$worst" ] && worst=$status
+    [ "$name$status" = info0 ] || [ "$name" != info ] || break # no GPU: nothing else would work
+done
+printf '\n%s' "$summary"
+exit "$worst"
