@@ -227,3 +227,21 @@ def markdown(document):
     out.append("|" + "---|" * len(HEADER))
     out += ["| " + " | ".join(row(cell)) + " |" for cell in document["cells"]]
     return "\n".join(out + [""] + [line + "." for line in mean_lines(document)])
+
+
+def ladder_markdown(document):
+    """The time of every kernel of the library that takes a problem, and of the peers, in microseconds; the fastest kernel is attest's."""
+    cells = [cell for cell in document["cells"] if ladder(cell)]
+    columns = {}  # a kernel's name without its dtype, slowest first
+    for cell in cells:
+        for name, time, _ in ladder(cell):
+            short = "_".join(word for word in name.split("_") if word not in ("cuda", "fwd", problem_of(cell).dtype))
+            columns.setdefault(short, []).append((cell["problem"], time))
+    order = sorted(columns, key=lambda short: -max(time for _, time in columns[short]))
+    peers = [name for name in PEERS if any(us(cell, name) for cell in cells)]
+    out = ["| " + " | ".join(["us", "dtype"] + [f"`{short}`" for short in order] + [TITLES[name] for name in peers]) + " |"]
+    out.append("|" + "---|" * (2 + len(order) + len(peers)))
+    for cell in cells:
+        times = [dict(columns[short]).get(cell["problem"]) for short in order] + [us(cell, name) for name in peers]
+        out.append("| " + " | ".join([words_of(cell), problem_of(cell).dtype] + [number_words(time, ".1f") for time in times]) + " |")
+    return "\n".join(out)

@@ -4,6 +4,8 @@
     bench/table.py bench/results/CPU.json            the Markdown table of the README
     bench/table.py --text bench/results/CPU.json     the table and the verdicts that bench/peers.py prints
 
+    bench/table.py --ladder bench/results/GPU.json   all kernels of the library beside each other, where they were timed
+
 The same for the results of a GPU, whose statistics are in gpu_table.py. All those of the benchmark on the CPU are in this file. Samples are seconds per call, one for each round, None where a contender did
 not take part in that round. A ratio of two contenders is the median over the rounds of the ratios within a round, because
 what disturbs a shared machine disturbs neighbours in time alike.
@@ -202,7 +204,8 @@ def markdown(document):
 
 def main():
     paths = [a for a in sys.argv[1:] if not a.startswith("--")]
-    if len(paths) != 1 or set(sys.argv[1:]) - {"--text", *paths}:
+    wanted = [a for a in sys.argv[1:] if a.startswith("--")]
+    if len(paths) != 1 or wanted not in ([], ["--text"], ["--ladder"]):
         sys.exit(__doc__.strip())
     with open(paths[0], encoding="utf-8") as f:
         document = json.load(f)
@@ -210,7 +213,10 @@ def main():
         import gpu_table as table  # which needs this module
     else:
         table = sys.modules[__name__]
-    print(table.text(document) if "--text" in sys.argv else table.markdown(document))
+    form = {"--text": "text", "--ladder": "ladder_markdown"}[wanted[0]] if wanted else "markdown"
+    if not hasattr(table, form):
+        sys.exit(f"bench/table.py: {paths[0]} is not of a GPU, and has no ladder")
+    print(getattr(table, form)(document))
 
 
 if __name__ == "__main__":

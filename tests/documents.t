@@ -1,7 +1,6 @@
 #!/bin/sh
 # What documents say is what the repository holds: benchmark tables come from their JSON, and the README's example is the example.
 cd "$(dirname "$0")/.." || exit 1
-echo 1..3
 number=0
 result() { # result STATUS NAME
     number=$((number + 1))
@@ -15,15 +14,27 @@ result() { # result STATUS NAME
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-for document in README.md bench/README.md; do
-    json=$(sed -n 's/^<!-- peers table: \(.*\.json\) -->$/\1/p' "$document")
-    sed -n '/^<!-- peers table: .*json -->$/,/^<!-- peers table: end -->$/p' "$document" | sed '1d;$d' > "$work/shown"
+# A table stands between two lines, <!-- peers table: FILE.json --> and <!-- peers table: end -->; `ladder` is a kind of its own.
+grep -n '^<!-- [a-z]* table: .*\.json -->$' README.md bench/README.md docs/kernels/*.md > "$work/tables"
+echo 1..$(($(wc -l < "$work/tables") + 2))
+
+while IFS=: read -r document line _; do
+    marker=$(sed -n "${line}p" "$document")
+    kind=$(echo "$marker" | cut -d ' ' -f 2)
+    json=$(echo "$marker" | cut -d ' ' -f 4)
+    sed -n "$((line + 1)),\$p" "$document" | sed "/^<!-- $kind table: end -->\$/,\$d" > "$work/shown"
+    [ "$kind" = peers ] && option= || option=--$kind
     # $(...) takes the last newline away, as the document has it.
-    [ -s "$work/shown" ] && printf '%s\n' "$(python3 bench/table.py "$json")" | diff - "$work/shown" | sed 's/^/# /' > "$work/differences"
+    printf '%s\n' "$(python3 bench/table.py $option "$json")" | diff - "$work/shown" | sed 's/^/# /' > "$work/differences"
     [ -s "$work/shown" ] && [ ! -s "$work/differences" ]
-    result $? "the table in $document is that of $json"
-    head -n 5 "$work/differences" 2> /dev/null
-done
+    result $? "the $kind table in $document is that of $json"
+    head -n 5 "$work/differences"
+done < "$work/tables"
+
+# A table that lost its marker would not be looked for.
+[ "$(grep -c '^<!-- .* table: end -->$' README.md bench/README.md docs/kernels/*.md | awk -F : '{n += $2} END {print n}')" = \
+    "$(wc -l < "$work/tables")" ] && grep -q '^README.md:' "$work/tables" && grep -q '^bench/README.md:' "$work/tables"
+result $? "every table has both of its markers"
 
 sed -n '/^```c$/,/^```$/p' README.md | sed '1d;$d' | cmp -s - examples/attention.c
 result $? "the example in README.md is examples/attention.c"

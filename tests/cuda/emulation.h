@@ -23,6 +23,7 @@
 #define __shared__
 #define __grid_constant__
 #define __launch_bounds__(...)
+#define __align__(bytes)
 
 using std::max;
 using std::min;

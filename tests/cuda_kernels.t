@@ -1,0 +1,47 @@
+#!/bin/sh
+# The library's CUDA kernels without tensor cores, without a GPU: their sources compiled for the CPU (see cuda_template.t), judged against
+# the oracle on random problems with every feature. Copies in the background are made as late as they may be (tests/cuda/simt.cuh).
+. tests/tap.sh
+need g++
+
+mkdir -p "$work/include"
+cp include/attest.h "$work/include/"
+cp tests/cuda/simt.cuh "$work/"
+sed -e 's/asm("cvt\.f32\.f16 .*/value = attest_f16_to_float(half);/' \
+    -e 's/asm("cvt\.rn\.f16\.f32 .*/half = attest_f16_from_float(value);/' \
+    -e 's/asm("cvt\.rn\.bf16\.f32 .*/bits = attest_bf16_from_float(value);/' include/attest_kernel_cuda.h > "$work/include/attest_kernel_cuda.h"
+$CC -std=c11 -D_GNU_SOURCE -O2 -Iinclude -Itests -fopenmp -c tests/cuda/emulate.c -o "$work/emulate.o"
+
+common=$(for file in drive gen instance tap tolerance; do echo "$BUILD/obj/tests/$file.o"; done)
+
+# emulated NAME KERNEL DTYPE DIM TILE_Q TILE_KV THREADS: builds $work/NAME from a copy of the kernel, beside the emulated simt.cuh.
+# shellcheck disable=SC2086
+emulated() {
+    cp "$2" "$work/$1.cu" &&
+        g++ -std=c++17 -O2 -Wall -Wno-unknown-pragmas -ffp-contract=off -I"$work/include" -Itests/cuda -DKERNEL="\"$work/$1.cu\"" \
+            -DATTEST_DTYPE="$3" -DATTEST_DIM="$4" -DATTEST_TILE_Q="$5" -DATTEST_TILE_KV="$6" -DATTEST_STAGES=1 -DATTEST_THREADS="$7" \
+            -c tests/cuda/emulated_kernel.cpp -o "$work/$1.o" &&
+        g++ -fopenmp -o "$work/$1" "$work/$1.o" "$work/emulate.o" $common "$BUILD/libattest.a" -lm
+}
+
+for variant in "scalar 3 256 16 32 128" "simt 1 64 64 64 256" "simt 1 64 64 32 128" "simt 1 128 64 64 256" "simt 1 128 64 32 128"; do
+X
+    # shellcheck disable=SC2086
+    set -- $variant
+    check "cuda_fwd_$1 compiles for the CPU, tiles $4x$5, d$3" emulated "$program" "lib/cuda/kernels/cuda_fwd_$1.cu" "$2" "$3" "$4" "$5" "$6"
+    check "cuda_fwd_$1 is right, tiles $4x$5, d$3" "$work/$program"
+done
+
+# mutant NAME WORDS SED: a planted bug must be seen.
+mutant() {
+    sed "$3" lib/cuda/kernels/cuda_fwd_simt.cu > "$work/planted.cu"
+    ! cmp -s lib/cuda/kernels/cuda_fwd_simt.cu "$work/planted.cu"
+    result $? "$2 is planted"
+    check "it compiles" emulated "$1" "$work/planted.cu" 1 64 64 32 128
+    check_exit 1 "and is seen" "$work/$1"
+}
+mutant k_read "a missing barrier behind the reading of K" 's|barrier(1 + group, GROUP_THREADS); // K has been read||'
+mutant v_written "a missing barrier behind the writing of V" 's|barrier(1 + group, GROUP_THREADS); // V and P have been written||'
+mutant wait "a wait for copies that is off by one" 's|copies_wait<1>();|copies_wait<2>();|'
+mutant weight "groups joined without their weights" 's|fmaf(weight, part(more, d), o\[d\])|o[d] + part(more, d)|'
+finish
