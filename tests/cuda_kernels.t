@@ -25,7 +25,7 @@ emulated() {
 }
 
 for variant in "scalar 3 256 16 32 128" "simt 1 64 64 64 256" "simt 1 64 64 32 128" "simt 1 128 64 64 256" "simt 1 128 64 32 128"; do
-X
+    program=$(echo "$variant" | tr " " _)
     # shellcheck disable=SC2086
     set -- $variant
     check "cuda_fwd_$1 compiles for the CPU, tiles $4x$5, d$3" emulated "$program" "lib/cuda/kernels/cuda_fwd_$1.cu" "$2" "$3" "$4" "$5" "$6"
