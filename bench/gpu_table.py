@@ -215,6 +215,9 @@ def text(document):
     machine = document["machine"]
     for when in ("start", "end"):
         out.append(f"{when}: " + ", ".join(f"{key} {value}" for key, value in machine.get("clocks_" + when, {}).items()))
+    clocks = [mhz for cell in document["cells"] for result in cell["contenders"].values() for mhz in result.get("mhz", [])]
+    if clocks:
+        out.append(f"clock after a sample: {min(clocks)} to {max(clocks)} MHz, median {median(clocks):.0f}")
     return "\n".join(out + [""] + point_lines(document) + [f"SKIPPED  {line}" for line in unavailable_lines(document)])
 
 
