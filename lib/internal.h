@@ -75,6 +75,23 @@ void problem_pack_bshd(attest_problem *p); /* the dense tensors as [batch, row, 
 attest_status tensors_read(attest_tensors *own, const attest_tensors *theirs, const attest_problem *p, bool outputs,
                            struct text why);
 
+/* The same for tensors that the host cannot look into. Q, K, V and O must be aligned to `align` bytes, if that is not 0. */
+attest_status tensors_read_device(attest_tensors *own, const attest_tensors *theirs, const attest_problem *p, uint32_t align,
+                                  const char *kernel, struct text why);
+
+/* One pointer of attest_tensors: whether the problem uses it, and the bytes that it covers. */
+struct buffer {
+    const char *name;
+    const void *data;
+    bool wanted;
+    bool output;
+    size_t align;
+    int64_t first, bytes; /* relative to data */
+};
+enum { BUFFERS = 12 };
+void buffers_get(struct buffer *out, const attest_tensors *t, const attest_problem *p); /* BUFFERS of them */
+void buffers_set(attest_tensors *t, void *const *data); /* the pointers of `t`, in the order of buffers_get */
+
 /* Where one sequence of the batch lies. */
 struct sequence {
     int64_t q_row;  /* first row in a packed Q, 0 when dense */
@@ -90,16 +107,20 @@ struct sequence sequence_get(const attest_problem *p, const attest_tensors *t, i
 struct kernel {
     const char *name;
     const char *backend;
-    uint32_t dtype;                /* of Q, K, V; 0 for all that the code takes */
-    const attest_cpu_kernel *code; /* NULL for the oracle */
+    uint32_t dtype;                        /* of Q, K, V; 0 for all that the code takes */
+    const attest_cpu_kernel *code;         /* for the CPU, */
+    const struct attest_cuda_kernel *cuda; /* or for GPUs; both NULL for the oracle */
+    const char *needs;                     /* of those for GPUs */
 };
 
 struct attest_plan {
     attest_problem problem;
     struct kernel kernel;
+    char name[160]; /* of the kernel, with the tiles that were asked for */
     int threads;
     int64_t tile_rows; /* query rows (times heads of one KV head) that one task takes */
     size_t workspace;
+    struct cuda_plan *cuda; /* cuda/gpu.h; NULL on the CPU */
 };
 
 unsigned cpu_features_found(void);

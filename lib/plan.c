@@ -4,6 +4,7 @@
 #include "internal.h"
 #include "reference.h"
 #include "cpu/cpu.h"
+#include "cuda/gpu.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -13,12 +14,23 @@
 #define NAME_BF16           "bf16"
 #define NAME_F16            "f16"
 #define NAME_F32            "f32"
-#define KERNEL(dtype, arch) {"cpu_fwd_" NAME_##dtype "_" #arch, "cpu", ATTEST_##dtype, &cpu_fwd_##arch},
-static const struct kernel kernels[] = {
+#define KERNEL(dtype, arch) {"cpu_fwd_" NAME_##dtype "_" #arch, "cpu", ATTEST_##dtype, &cpu_fwd_##arch, NULL, NULL},
+static const struct kernel host_kernels[] = {
 #include "kernels.def"
-    {"ref_fwd", "ref", 0, NULL},
+    {"ref_fwd", "ref", 0, NULL, NULL, NULL},
 };
-enum { KERNELS = sizeof kernels / sizeof *kernels };
+enum { HOST_KERNELS = sizeof host_kernels / sizeof *host_kernels };
+
+/* All of them: those for GPUs, those for the CPU, the reference. */
+static int kernel_count(void)
+{
+    return cuda_kernel_count + HOST_KERNELS;
+}
+
+static const struct kernel *kernel_at(int index)
+{
+    return index < cuda_kernel_count ? &cuda_kernels[index] : &host_kernels[index - cuda_kernel_count];
+}
 
 /* Who reigns on which class of machines, and where kernels were proven: written from the evidence. */
 #define CHAMPION(device, dtype, kernel, model) {device, kernel, model, ATTEST_##dtype},
@@ -43,19 +55,22 @@ static const struct proven {
 
 size_t attest_kernel_count(void)
 {
-    return KERNELS;
+    return (size_t)kernel_count();
 }
 
 attest_status attest_kernel_get(size_t index, attest_kernel_info *info)
 {
-    if (index >= KERNELS || !info)
+    if (index >= attest_kernel_count() || !info)
         return ATTEST_ERROR_ARGUMENT;
     attest_kernel_info own;
     TRY(struct_read(&own, sizeof own, KERNEL_INFO_SIZE_0_1, info, "info", (struct text){0}));
-    info->name = kernels[index].name;
-    info->backend = kernels[index].backend;
-    info->needs = kernels[index].code ? kernels[index].code->needs : "";
-    info->summary = kernels[index].code ? kernels[index].code->summary : "the oracle: double precision, one thread, no tricks";
+    const struct kernel *kernel = kernel_at((int)index);
+    info->name = kernel->name;
+    info->backend = kernel->backend;
+    info->needs = kernel->cuda ? kernel->needs : kernel->code ? kernel->code->needs : "";
+    info->summary = kernel->cuda   ? kernel->cuda->summary
+                    : kernel->code ? kernel->code->summary
+                                   : "the oracle: double precision, one thread, no tricks";
     return ATTEST_OK;
 }
 
@@ -66,16 +81,9 @@ static const char *flag_words(uint64_t flags)
     return flags & ATTEST_BIAS ? "a bias" : "this combination of flags";
 }
 
-/* The one predicate: ATTEST_OK, or why not. */
-static attest_status refusal(const struct kernel *kernel, unsigned features, const attest_problem *p, struct text why)
+static attest_status refusal_cpu(const attest_cpu_kernel *code, unsigned features, const attest_problem *p, struct text why)
 {
-    const attest_cpu_kernel *code = kernel->code;
     unsigned needs;
-    if (!code)
-        return ATTEST_OK;
-    if (kernel->dtype && kernel->dtype != p->dtype)
-        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it is for %s, the problem is %s", dtype_name(kernel->dtype),
-                    dtype_name(p->dtype));
     if (!(code->dtypes >> p->dtype & 1))
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it does not take %s", dtype_name(p->dtype));
     if (p->flags & code->refuses)
@@ -87,6 +95,31 @@ static attest_status refusal(const struct kernel *kernel, unsigned features, con
     return ATTEST_OK;
 }
 
+/* What was asked for: any kernel if `pattern` is empty, any tiles if there are none. */
+struct wish {
+    char pattern[160];
+    struct tile_wish tile;
+};
+
+/* The one predicate: ATTEST_OK, or why not. */
+static attest_status refusal(const attest_context *context, const struct kernel *kernel, struct tile_wish tile,
+                             const attest_problem *p, struct text why)
+{
+    const attest_cuda_image *image;
+    if (!kernel->cuda && context->gpu)
+        return fail(why, ATTEST_ERROR_UNAVAILABLE, "it runs on the CPU, and this context is on %s", context->device);
+    if (!kernel->cuda && tile.q)
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it has no tiles to choose from");
+    if (kernel->cuda && !context->gpu)
+        return cuda_refusal(NULL, kernel->cuda, tile, p, &image, why);
+    if (kernel->dtype && kernel->dtype != p->dtype)
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it is for %s, the problem is %s", dtype_name(kernel->dtype),
+                    dtype_name(p->dtype));
+    if (kernel->cuda)
+        return cuda_refusal(context->gpu, kernel->cuda, tile, p, &image, why);
+    return kernel->code ? refusal_cpu(kernel->code, context->features, p, why) : ATTEST_OK;
+}
+
 attest_status attest_kernel_refusal(attest_context *context, size_t index, const attest_problem *problem, char *text,
                                     size_t text_size)
 {
@@ -95,82 +128,157 @@ attest_status attest_kernel_refusal(attest_context *context, size_t index, const
     struct text why = context_text(context), theirs = {text, text_size};
     if (text && text_size)
         text[0] = 0;
-    if (index >= KERNELS)
-        return fail(theirs, fail(why, ATTEST_ERROR_ARGUMENT, "kernel index %zu is not below %d", index, KERNELS), "%s", why.data);
+    if (index >= attest_kernel_count())
+        return fail(theirs, fail(why, ATTEST_ERROR_ARGUMENT, "kernel index %zu is not below %zu", index, attest_kernel_count()),
+                    "%s", why.data);
     attest_problem p;
     attest_status status = problem_read(&p, problem, why);
     if (status == ATTEST_OK)
-        status = refusal(&kernels[index], context->features, &p, why);
+        status = refusal(context, kernel_at((int)index), (struct tile_wish){0}, &p, why);
     return status == ATTEST_OK ? ATTEST_OK : fail(theirs, status, "%s", why.data);
 }
 
 /* ---- plans ----------------------------------------------------------------------------------------------------------------- */
 
-static bool matches(const struct kernel *kernel, const char *pattern)
+/* "cuda_fwd_f16_wmma@48x64" -> the name or pattern, and the tiles. */
+static attest_status wish_read(const char *kernel, struct wish *wish, struct text why)
 {
-    return !pattern || fnmatch(pattern, kernel->name, 0) == 0;
+    *wish = (struct wish){0};
+    if (!kernel)
+        return ATTEST_OK;
+    size_t length = strcspn(kernel, "@");
+    if (length >= sizeof wish->pattern)
+        return fail(why, ATTEST_ERROR_ARGUMENT, "kernel: a name of %zu characters is too long", length);
+    memcpy(wish->pattern, kernel, length);
+    if (!kernel[length])
+        return ATTEST_OK;
+    int used = 0;
+    if (sscanf(kernel + length, "@%4ux%4u%n", &wish->tile.q, &wish->tile.kv, &used) != 2 || kernel[length + (size_t)used] ||
+        !wish->tile.q || !wish->tile.kv)
+        return fail(why, ATTEST_ERROR_ARGUMENT, "kernel: '%.32s' is no pair of tiles; write for example @48x64", kernel + length);
+    return ATTEST_OK;
 }
 
-/* The kernel that reigns on machines of this class, if it takes the problem; NULL if none does. */
+static bool matches(const struct kernel *kernel, const char *pattern)
+{
+    return !pattern[0] || fnmatch(pattern, kernel->name, 0) == 0;
+}
+
+static bool takes(const attest_context *context, const struct kernel *kernel, const attest_problem *p)
+{
+    return refusal(context, kernel, (struct tile_wish){0}, p, (struct text){0}) == ATTEST_OK;
+}
+
+/* A CUDA kernel that is for few rows only, and takes the problem: it is in its element there. */
+static bool is_specialist(const attest_context *context, const struct kernel *kernel, const attest_problem *p)
+{
+    const attest_cuda_image *image = NULL;
+    return kernel->cuda && kernel->dtype == p->dtype &&
+           cuda_refusal(context->gpu, kernel->cuda, (struct tile_wish){0}, p, &image, (struct text){0}) == ATTEST_OK &&
+           image->rows_most;
+}
+
+/* The kernel that reigns on machines of this class, if it takes the problem; NULL if none does. Champions win on problems of all kinds,
+ * so specialists that come before them in the table have the first word. */
 static const struct kernel *champion(const attest_context *context, const attest_problem *p)
 {
-    char class[80];
-    device_class(context->features, class, sizeof class);
-    for (const struct champion *row = champions; row->kernel; row++)
-        for (int i = 0; i < KERNELS; i++)
-            if (row->dtype == p->dtype && !strcmp(row->device, class) && !strcmp(row->kernel, kernels[i].name) &&
-                refusal(&kernels[i], context->features, p, (struct text){0}) == ATTEST_OK)
-                return &kernels[i];
+    for (const struct champion *row = champions; row->kernel; row++) {
+        if (row->dtype != p->dtype || strcmp(row->device, context->device_class) != 0)
+            continue;
+        const struct kernel *specialist = NULL;
+        for (int i = 0; i < kernel_count(); i++) {
+            if (!specialist && is_specialist(context, kernel_at(i), p))
+                specialist = kernel_at(i);
+            if (!strcmp(row->kernel, kernel_at(i)->name) && takes(context, kernel_at(i), p))
+                return specialist ? specialist : kernel_at(i);
+        }
+    }
     return NULL;
 }
 
-/* The kernel that was added if it is meant, the champion if nothing is said, else the first kernel that matches and takes the problem, or the most telling refusal
- * of those that match. */
-static attest_status choose(attest_context *context, const attest_problem *p, const char *pattern, struct kernel *chosen)
+/* The kernel that was added to the context under this name. */
+static bool added(const attest_context *context, const char *name, struct kernel *kernel)
 {
-    struct text why = context_text(context);
-    const attest_cpu_kernel *added = context->added;
-    if (pattern && added && strcmp(pattern, added->name) == 0) {
-        char sentence[256];
-        *chosen = (struct kernel){added->name, "cpu", 0, added};
-        attest_status status = refusal(chosen, context->features, p, (struct text){sentence, sizeof sentence});
-        return status == ATTEST_OK ? status : fail(why, status, "kernel: %s does not take this problem: %s", added->name, sentence);
-    }
-    const struct kernel *refused = NULL, *reigning = pattern ? NULL : champion(context, p);
+    if (context->added && strcmp(name, context->added->name) == 0)
+        *kernel = (struct kernel){context->added->name, "cpu", 0, context->added, NULL, NULL};
+    else if (context->added_cuda && strcmp(name, context->added_cuda->name) == 0)
+        *kernel = (struct kernel){context->added_cuda->name, "cuda", 0, NULL, context->added_cuda, ""};
+    else
+        return false;
+    return true;
+}
+
+/* Whether a refusal says more than the one before: a kernel for this device, and there "the machine lacks something" says more than
+ * "made for another dtype". */
+static bool tells_more(const attest_context *context, const struct kernel *kernel, attest_status status,
+                       const struct kernel *before, attest_status status_before)
+{
+    bool here = !kernel->cuda == !context->gpu, here_before = before && !before->cuda == !context->gpu;
+    if (!before || here != here_before)
+        return !before || here;
+    return status == ATTEST_ERROR_UNAVAILABLE && status_before != ATTEST_ERROR_UNAVAILABLE;
+}
+
+static attest_status refuse(attest_context *context, const attest_problem *p, struct wish *wish, const struct kernel *kernel)
+{
+    char sentence[256] = "";
+    attest_status status = refusal(context, kernel, wish->tile, p, (struct text){sentence, sizeof sentence});
+    if (context->gpu && !cuda_kernel_count && !kernel->cuda && !wish->pattern[0])
+        return fail(context_text(context), ATTEST_ERROR_UNAVAILABLE,
+                    "kernel: this library was built without nvcc, so it has no kernels for GPUs");
+    return status == ATTEST_OK
+               ? status
+               : fail(context_text(context), status, "kernel: %s does not take this problem: %s", kernel->name, sentence);
+}
+
+/* The kernel that was added if it is meant, the champion if nothing is said, else the first kernel that matches and takes the problem,
+ * or the most telling refusal of those that match. */
+static attest_status choose(attest_context *context, const attest_problem *p, struct wish *wish, struct kernel *chosen)
+{
+    if (added(context, wish->pattern, chosen))
+        return refuse(context, p, wish, chosen);
+    const struct kernel *refused = NULL, *reigning = wish->pattern[0] || wish->tile.q ? NULL : champion(context, p);
     attest_status status = ATTEST_OK;
     if (reigning) {
         *chosen = *reigning;
         return ATTEST_OK;
     }
-    for (int i = 0; i < KERNELS; i++) {
-        if (!matches(&kernels[i], pattern))
+    for (int i = 0; i < kernel_count(); i++) {
+        const struct kernel *kernel = kernel_at(i);
+        if (!matches(kernel, wish->pattern))
             continue;
-        attest_status this = refusal(&kernels[i], context->features, p, (struct text){0});
+        attest_status this = refusal(context, kernel, wish->tile, p, (struct text){0});
         if (this == ATTEST_OK) {
-            *chosen = kernels[i];
+            *chosen = *kernel;
             return ATTEST_OK;
         }
-        /* "The machine lacks something" says more than "made for another dtype". */
-        if (!refused || (this == ATTEST_ERROR_UNAVAILABLE && status != ATTEST_ERROR_UNAVAILABLE)) {
-            refused = &kernels[i];
+        if (tells_more(context, kernel, this, refused, status)) {
+            refused = kernel;
             status = this;
         }
     }
     if (!refused)
-        return fail(why, ATTEST_ERROR_ARGUMENT,
-                    "kernel: no kernel is called '%.64s'; 'attest list' and attest_kernel_get name them", pattern);
-    char sentence[256];
-    refusal(refused, context->features, p, (struct text){sentence, sizeof sentence});
-    return fail(why, status, "kernel: %s does not take this problem: %s", refused->name, sentence);
+        return fail(context_text(context), ATTEST_ERROR_ARGUMENT,
+                    "kernel: no kernel is called '%.64s'; 'attest list' and attest_kernel_get name them", wish->pattern);
+    return refuse(context, p, wish, refused);
 }
 
-static void plan_fill(struct attest_plan *plan, const attest_problem *p, struct kernel kernel, int threads)
+static attest_status plan_fill(struct attest_plan *plan, attest_context *context, const attest_problem *p, struct kernel kernel,
+                               struct tile_wish tile)
 {
-    *plan = (struct attest_plan){.problem = *p, .kernel = kernel, .threads = threads};
+    *plan = (struct attest_plan){.problem = *p, .kernel = kernel, .threads = context->threads};
+    snprintf(plan->name, sizeof plan->name, tile.q ? "%.120s@%ux%u" : "%.120s", kernel.name, tile.q, tile.kv);
+    if (kernel.cuda) {
+        const attest_cuda_image *image;
+        struct text why = context_text(context);
+        TRY(cuda_refusal(context->gpu, kernel.cuda, tile, p, &image, why));
+        return cuda_plan_create(context->gpu, kernel.cuda, image, p, &plan->cuda, &plan->workspace, why);
+    }
     if (kernel.code)
         cpu_plan(plan);
     else
         plan->workspace = reference_workspace(p);
+    return ATTEST_OK;
 }
 
 attest_status attest_plan_create(attest_context *context, const attest_problem *problem, const char *kernel, attest_plan **plan)
@@ -183,26 +291,33 @@ attest_status attest_plan_create(attest_context *context, const attest_problem *
     if (!plan)
         return fail(why, ATTEST_ERROR_ARGUMENT, "plan is NULL");
     attest_problem p;
+    struct wish wish;
     struct kernel chosen;
     TRY(context_ready(context));
     TRY(problem_read(&p, problem, why));
-    TRY(choose(context, &p, kernel, &chosen));
+    TRY(wish_read(kernel, &wish, why));
+    TRY(choose(context, &p, &wish, &chosen));
     struct attest_plan *made = malloc(sizeof *made);
     if (!made)
         return fail(why, ATTEST_ERROR_MEMORY, "no memory for a plan");
-    plan_fill(made, &p, chosen, context->threads);
-    *plan = made;
-    return ATTEST_OK;
+    attest_status status = plan_fill(made, context, &p, chosen, wish.tile);
+    if (status == ATTEST_OK)
+        *plan = made;
+    else
+        free(made);
+    return status;
 }
 
 void attest_plan_destroy(attest_plan *plan)
 {
+    if (plan)
+        cuda_plan_destroy(plan->cuda);
     free(plan);
 }
 
 const char *attest_plan_kernel(const attest_plan *plan)
 {
-    return plan ? plan->kernel.name : "";
+    return plan ? plan->name : "";
 }
 
 size_t attest_plan_workspace_size(const attest_plan *plan)
@@ -211,9 +326,8 @@ size_t attest_plan_workspace_size(const attest_plan *plan)
 }
 
 /* ", proven on X", for a kernel that has a record; and whether that was on a machine like this one. */
-static void proof_text(const char *kernel, char *text, size_t size)
+static void proof_text(const char *kernel, const char *here, char *text, size_t size)
 {
-    const char *here = cpu_model();
     const struct proven *proven = NULL;
     for (const struct proven *row = proofs; row->kernel; row++)
         if (!strcmp(row->kernel, kernel) && (!proven || !strcmp(row->model, here)))
@@ -233,44 +347,42 @@ attest_status attest_explain(attest_context *context, const attest_problem *prob
         return fail(why, ATTEST_ERROR_ARGUMENT, "text is NULL or text_size is 0");
     text[0] = 0;
     attest_problem p;
+    struct wish wish = {0};
     struct kernel chosen;
-    TRY(problem_read(&p, problem, why));
-    TRY(choose(context, &p, NULL, &chosen));
     struct attest_plan plan;
-    plan_fill(&plan, &p, chosen, context->threads);
+    TRY(context_ready(context));
+    TRY(problem_read(&p, problem, why));
+    TRY(choose(context, &p, &wish, &chosen));
+    TRY(plan_fill(&plan, context, &p, chosen, wish.tile));
     size_t used = 0;
-    for (int i = 0; i < KERNELS && used < text_size; i++) {
-        char sentence[256];
+    for (int i = 0; i < kernel_count() && used < text_size; i++) {
+        const struct kernel *kernel = kernel_at(i);
+        char sentence[256], how[160];
         int length;
-        proof_text(kernels[i].name, sentence, sizeof sentence);
-        if (!kernels[i].code)
+        proof_text(kernel->name, attest_context_model(context), sentence, sizeof sentence);
+        if (!kernel->code && !kernel->cuda)
             sentence[0] = 0;
-        if (kernels[i].name == chosen.name)
-            length = snprintf(text + used, text_size - used, "%s: runs, with %d thread%s and %zu bytes of workspace%s\n",
-                              chosen.name, plan.threads, plan.threads == 1 ? "" : "s", plan.workspace, sentence);
-        else if (refusal(&kernels[i], context->features, &p, (struct text){sentence, sizeof sentence}) == ATTEST_OK)
-            length = snprintf(text + used, text_size - used, "%s: would, but %s comes first\n", kernels[i].name, chosen.name);
+        if (plan.cuda)
+            cuda_plan_describe(plan.cuda, how, sizeof how);
         else
-            length = snprintf(text + used, text_size - used, "%s: does not, %s\n", kernels[i].name, sentence);
+            snprintf(how, sizeof how, "%d thread%s", plan.threads, plan.threads == 1 ? "" : "s");
+        if (kernel->name == chosen.name)
+            length = snprintf(text + used, text_size - used, "%s: runs, with %s and %zu bytes of workspace%s\n", chosen.name, how,
+                              plan.workspace, sentence);
+        else if (refusal(context, kernel, wish.tile, &p, (struct text){sentence, sizeof sentence}) == ATTEST_OK)
+            length = snprintf(text + used, text_size - used, "%s: would, but %s comes first\n", kernel->name, chosen.name);
+        else
+            length = snprintf(text + used, text_size - used, "%s: does not, %s\n", kernel->name, sentence);
         used += length > 0 ? (size_t)length : 0;
     }
+    cuda_plan_destroy(plan.cuda);
     return ATTEST_OK;
 }
 
 /* ---- runs ------------------------------------------------------------------------------------------------------------------ */
 
-attest_status attest_run(attest_context *context, const attest_plan *plan, const attest_tensors *tensors, void *workspace,
-                         size_t workspace_size, void *stream)
+static attest_status check_workspace(const attest_plan *plan, const void *workspace, size_t workspace_size, struct text why)
 {
-    if (!context)
-        return ATTEST_ERROR_ARGUMENT;
-    struct text why = context_text(context);
-    if (!plan)
-        return fail(why, ATTEST_ERROR_ARGUMENT, "plan is NULL");
-    if (stream)
-        return fail(why, ATTEST_ERROR_ARGUMENT, "stream is not NULL, and %s runs on the CPU", plan->kernel.name);
-    attest_tensors t;
-    TRY(tensors_read(&t, tensors, &plan->problem, true, why));
     if (plan->workspace && !workspace)
         return fail(why, ATTEST_ERROR_WORKSPACE, "workspace is NULL; the plan needs %zu bytes", plan->workspace);
     if (workspace_size < plan->workspace)
@@ -278,6 +390,31 @@ attest_status attest_run(attest_context *context, const attest_plan *plan, const
                     plan->workspace);
     if ((uintptr_t)workspace % WORKSPACE_ALIGN)
         return fail(why, ATTEST_ERROR_WORKSPACE, "workspace is not aligned to %d bytes", WORKSPACE_ALIGN);
+    return ATTEST_OK;
+}
+
+attest_status attest_run(attest_context *context, const attest_plan *plan, const attest_tensors *tensors, void *workspace,
+                         size_t workspace_size, void *stream)
+{
+    if (!context)
+        return ATTEST_ERROR_ARGUMENT;
+    struct text why = context_text(context);
+    attest_tensors t;
+    TRY(context_ready(context));
+    if (!plan)
+        return fail(why, ATTEST_ERROR_ARGUMENT, "plan is NULL");
+    if (context->gpu != (plan->cuda ? cuda_plan_gpu(plan->cuda) : NULL))
+        return fail(why, ATTEST_ERROR_ARGUMENT, "the plan was made for another device than %s, which the context is on",
+                    context->device);
+    if (plan->cuda) {
+        TRY(tensors_read_device(&t, tensors, &plan->problem, cuda_plan_align(plan->cuda), plan->name, why));
+        TRY(check_workspace(plan, workspace, workspace_size, why));
+        return cuda_run(plan->cuda, &t, workspace, stream, why);
+    }
+    if (stream)
+        return fail(why, ATTEST_ERROR_ARGUMENT, "stream is not NULL, and %s runs on the CPU", plan->kernel.name);
+    TRY(tensors_read(&t, tensors, &plan->problem, true, why));
+    TRY(check_workspace(plan, workspace, workspace_size, why));
     if (row_count(&plan->problem) == 0)
         return ATTEST_OK;
     if (plan->kernel.code)
@@ -285,6 +422,63 @@ attest_status attest_run(attest_context *context, const attest_plan *plan, const
     else
         reference_run(&plan->problem, &t, workspace);
     return ATTEST_OK;
+}
+
+/* ---- the one call ---------------------------------------------------------------------------------------------------------- */
+
+/* Copies on the GPU of what the tensors point to. */
+struct copies {
+    struct buffer host[BUFFERS];
+    void *memory[BUFFERS]; /* as allocated */
+    void *data[BUFFERS];   /* what stands for the host's pointer */
+};
+
+/* The outputs are copied as well, so that what lies between their elements comes back as it was. */
+static attest_status copies_make(attest_context *context, struct copies *copies)
+{
+    enum { ALIGN = 256 };
+    for (int i = 0; i < BUFFERS; i++) {
+        const struct buffer *host = &copies->host[i];
+        if (!host->wanted || !host->bytes)
+            continue;
+        /* The copy of element 0 is aligned, wherever the extent begins. */
+        int64_t shift = ((host->first % ALIGN) + ALIGN) % ALIGN;
+        TRY(attest_memory_alloc(context, (size_t)(host->bytes + shift), &copies->memory[i]));
+        char *from = (char *)copies->memory[i] + shift;
+        copies->data[i] = (void *)((uintptr_t)from - (uintptr_t)host->first);
+        TRY(attest_memory_put(context, from, (const char *)host->data + host->first, (size_t)host->bytes, NULL));
+    }
+    return ATTEST_OK;
+}
+
+static attest_status copies_fetch(attest_context *context, const struct copies *copies)
+{
+    for (int i = 0; i < BUFFERS; i++) {
+        const struct buffer *host = &copies->host[i];
+        if (host->output && copies->memory[i])
+            TRY(attest_memory_get(context, (char *)(uintptr_t)host->data + host->first,
+                                  (const void *)((uintptr_t)copies->data[i] + (uintptr_t)host->first), (size_t)host->bytes, NULL));
+    }
+    return ATTEST_OK;
+}
+
+static attest_status run_copied(attest_context *context, const attest_plan *plan, const attest_tensors *tensors, void *workspace)
+{
+    struct copies copies = {0};
+    attest_tensors t;
+    TRY(tensors_read(&t, tensors, &plan->problem, true, context_text(context)));
+    buffers_get(copies.host, &t, &plan->problem);
+    attest_status status = copies_make(context, &copies);
+    if (status == ATTEST_OK) {
+        buffers_set(&t, copies.data);
+        status = attest_run(context, plan, &t, workspace, plan->workspace, NULL);
+    }
+    if (status == ATTEST_OK)
+        status = copies_fetch(context, &copies);
+    for (int i = 0; i < BUFFERS; i++)
+        if (copies.memory[i])
+            gpu_free(context->gpu, copies.memory[i], (struct text){0});
+    return status;
 }
 
 attest_status attest_forward(const attest_problem *problem, const attest_tensors *tensors, char *text, size_t text_size)
@@ -298,18 +492,15 @@ attest_status attest_forward(const attest_problem *problem, const attest_tensors
     attest_status status = attest_context_create(&context);
     if (status == ATTEST_OK)
         status = attest_plan_create(context, problem, NULL, &plan);
-    if (status != ATTEST_OK)
-        goto out;
-    size_t size = attest_plan_workspace_size(plan);
-    workspace = aligned_alloc(WORKSPACE_ALIGN, (size + WORKSPACE_ALIGN) / WORKSPACE_ALIGN * WORKSPACE_ALIGN);
-    if (!workspace)
-        status = fail(context_text(context), ATTEST_ERROR_MEMORY, "no memory for %zu bytes of workspace", size);
-    else
-        status = attest_run(context, plan, tensors, workspace, size, NULL);
-out:
+    if (status == ATTEST_OK)
+        status = attest_memory_alloc(context, attest_plan_workspace_size(plan), &workspace);
+    if (status == ATTEST_OK)
+        status = context->gpu ? run_copied(context, plan, tensors, workspace)
+                              : attest_run(context, plan, tensors, workspace, attest_plan_workspace_size(plan), NULL);
     if (status != ATTEST_OK)
         fail(theirs, status, "%s", context ? attest_context_detail(context) : "no memory for a context");
-    free(workspace);
+    if (context)
+        attest_memory_free(context, workspace);
     attest_plan_destroy(plan);
     attest_context_destroy(context);
     return status;

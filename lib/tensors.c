@@ -22,19 +22,7 @@ struct sequence sequence_get(const attest_problem *p, const attest_tensors *t, i
     return s;
 }
 
-/* One pointer of attest_tensors: whether the problem uses it, and the bytes that it covers. */
-struct buffer {
-    const char *name;
-    const void *data;
-    bool wanted;
-    bool output;
-    size_t align;
-    int64_t first, bytes; /* relative to data */
-};
-
-enum { BUFFERS = 12 };
-
-static void buffers_get(struct buffer *out, const attest_tensors *t, const attest_problem *p)
+void buffers_get(struct buffer *out, const attest_tensors *t, const attest_problem *p)
 {
     bool varlen_q = has(p, ATTEST_VARLEN_Q), varlen_kv = has(p, ATTEST_VARLEN_KV), paged = has(p, ATTEST_PAGED);
     int64_t pages = paged ? p->seq_kv / p->page_size + (p->seq_kv % p->page_size != 0) : 0;
@@ -61,6 +49,22 @@ static void buffers_get(struct buffer *out, const attest_tensors *t, const attes
             out[i].first = first * (int64_t)out[i].align;
             out[i].bytes = count * (int64_t)out[i].align;
         }
+}
+
+void buffers_set(attest_tensors *t, void *const *data)
+{
+    t->q = data[0];
+    t->k = data[1];
+    t->v = data[2];
+    t->o = data[3];
+    t->lse = data[4];
+    t->bias = data[5];
+    t->alibi_slopes = data[6];
+    t->sinks = data[7];
+    t->cu_seqlens_q = data[8];
+    t->cu_seqlens_kv = data[9];
+    t->kv_lengths = data[10];
+    t->page_table = data[11];
 }
 
 static bool overlap(const struct buffer *a, const struct buffer *b)
@@ -156,4 +160,20 @@ attest_status tensors_read(attest_tensors *own, const attest_tensors *theirs, co
     TRY(check_pointers(own, p, outputs, why));
     TRY(check_lengths(own, p, why));
     return check_values(own, p, why);
+}
+
+attest_status tensors_read_device(attest_tensors *own, const attest_tensors *theirs, const attest_problem *p, uint32_t align,
+                                  const char *kernel, struct text why)
+{
+    TRY(struct_read(own, sizeof *own, TENSORS_SIZE_0_1, theirs, "tensors", why));
+    TRY(check_pointers(own, p, true, why));
+    const struct {
+        const char *name;
+        const void *data;
+    } aligned[] = {{"q", own->q}, {"k", own->k}, {"v", own->v}, {"o", own->o}};
+    for (int i = 0; i < 4 && align; i++)
+        if ((uintptr_t)aligned[i].data % align)
+            return fail(why, ATTEST_ERROR_ARGUMENT, "tensors.%s is not aligned to %u bytes, as %s needs it", aligned[i].name, align,
+                        kernel);
+    return ATTEST_OK;
 }

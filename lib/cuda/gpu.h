@@ -24,7 +24,32 @@ attest_status gpu_get(struct gpu *gpu, void *host, const void *device, size_t by
 attest_status gpu_set(struct gpu *gpu, void *device, int byte, size_t bytes, void *stream, struct text why);
 attest_status gpu_synchronize(struct gpu *gpu, void *stream, struct text why);
 
+/* ---- kernels --------------------------------------------------------------------------------------------------------------- */
+
+/* The kernels of this build, best first; none if it was built without nvcc. */
+extern const struct kernel cuda_kernels[];
+extern const int cuda_kernel_count;
+
 /* Whether a table that somebody hands in can be used at all. */
 attest_status cuda_kernel_check(const attest_cuda_kernel *kernel, struct text why);
+
+/* Tiles that were asked for; 0: any. */
+struct tile_wish {
+    uint32_t q, kv;
+};
+
+/* The one predicate of CUDA kernels: ATTEST_OK and the image that runs, or why not. `gpu` is NULL for a context on the CPU. */
+attest_status cuda_refusal(const struct gpu *gpu, const attest_cuda_kernel *kernel, struct tile_wish wish, const attest_problem *p,
+                           const attest_cuda_image **image, struct text why);
+
+/* A launch, with everything in it but the pointers. */
+struct cuda_plan;
+attest_status cuda_plan_create(struct gpu *gpu, const attest_cuda_kernel *kernel, const attest_cuda_image *image,
+                               const attest_problem *p, struct cuda_plan **plan, size_t *workspace, struct text why);
+void cuda_plan_destroy(struct cuda_plan *plan);                                 /* NULL is fine */
+struct gpu *cuda_plan_gpu(const struct cuda_plan *plan);                        /* where it runs */
+uint32_t cuda_plan_align(const struct cuda_plan *plan);                         /* of Q, K, V and O; 0: that of their elements */
+void cuda_plan_describe(const struct cuda_plan *plan, char *text, size_t size); /* "tiles of 128x64, 512 blocks of 128 threads" */
+attest_status cuda_run(const struct cuda_plan *plan, const attest_tensors *t, void *workspace, void *stream, struct text why);
 
 #endif

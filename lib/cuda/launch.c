@@ -1,0 +1,264 @@
+/*
+ * launch.c - plans and runs on a GPU: how a problem is cut into tiles and pieces, what a kernel is told, and its launch.
+ *
+ * A run fills in the pointers and launches; nothing is allocated, nothing is waited for, and no call is made that a stream that is being
+ * captured would not allow.
+ */
+#include "device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cuda_plan {
+    struct gpu *gpu;
+    const attest_cuda_kernel *kernel;
+    attest_cuda_image image;
+    const struct loaded *loaded;
+    attest_problem problem;
+    attest_cuda_args args; /* all but the pointers */
+    unsigned blocks;       /* of attest_kernel */
+    bool early;            /* attest_combine may be launched before attest_kernel is done */
+};
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* ---- plans ----------------------------------------------------------------------------------------------------------------- */
+
+/* Pieces of the keys. With ATTEST_INVARIANT they are those of the manifest; otherwise as long as the GPU is full: one wave of all the
+ * blocks that it holds at once. */
+static void split(attest_cuda_args *args, const attest_problem *p, const attest_cuda_image *image, int64_t room)
+{
+    int64_t unit = image->split_keys, most = p->seq_kv ? ceil_div(p->seq_kv, unit) : 1, pieces = most;
+    if (!has(p, ATTEST_INVARIANT)) {
+        pieces = room / (args->tiles > 0 ? args->tiles : 1);
+        pieces = pieces < 1 ? 1 : pieces > most ? most : pieces;
+    }
+    int64_t units = ceil_div(most, pieces);
+    args->split_keys = (int32_t)(units * unit < ATTEST_CUDA_UNBOUNDED ? units * unit : ATTEST_CUDA_UNBOUNDED / unit * unit);
+    args->splits = (int32_t)(p->seq_kv ? ceil_div(p->seq_kv, args->split_keys) : 1);
+    args->stride_partial = image->partial;
+}
+
+static int32_t window(const attest_problem *p, uint64_t flag, int64_t size)
+{
+    return has(p, flag) && size < ATTEST_CUDA_UNBOUNDED ? (int32_t)size : ATTEST_CUDA_UNBOUNDED;
+}
+
+static void args_fill(attest_cuda_args *args, const attest_problem *p, const attest_cuda_kernel *kernel,
+                      const attest_cuda_image *image)
+{
+    *args = (attest_cuda_args){
+        .stride_page_table = p->stride_page_table,
+        .flags = p->flags,
+        .batch = (int32_t)p->batch,
+        .heads_q = (int32_t)p->heads_q,
+        .heads_kv = (int32_t)p->heads_kv,
+        .seq_q = (int32_t)p->seq_q,
+        /* No page can be looked up if there are none, whatever the lengths say. */
+        .seq_kv = has(p, ATTEST_PAGED) && !p->page_count ? 0 : (int32_t)p->seq_kv,
+        .dim = (int32_t)p->dim,
+        .dim_v = (int32_t)p->dim_v,
+        .total_q = (int32_t)p->total_q,
+        .total_kv = (int32_t)p->total_kv,
+        .page_size = (int32_t)p->page_size,
+        .page_count = (int32_t)p->page_count,
+        .window_left = window(p, ATTEST_WINDOW_LEFT, p->window_left),
+        .window_right = has(p, ATTEST_CAUSAL) ? 0 : window(p, ATTEST_WINDOW_RIGHT, p->window_right),
+        .dtype_o = p->dtype_o,
+        .dtype_bias = p->dtype_bias,
+        .scale = p->scale,
+        .softcap = p->softcap,
+        .pack = kernel->options & ATTEST_CUDA_PACKS ? (int32_t)(p->heads_q / p->heads_kv) : 1,
+        .splits = 1,
+    };
+    memcpy(args->stride_q, p->stride_q, sizeof args->stride_q);
+    memcpy(args->stride_k, p->stride_k, sizeof args->stride_k);
+    memcpy(args->stride_v, p->stride_v, sizeof args->stride_v);
+    memcpy(args->stride_o, p->stride_o, sizeof args->stride_o);
+    memcpy(args->stride_lse, p->stride_lse, sizeof args->stride_lse);
+    memcpy(args->stride_bias, p->stride_bias, sizeof args->stride_bias);
+    args->slots = args->heads_q / args->pack;
+    args->tiles_q = (int32_t)ceil_div(p->seq_q * args->pack, image->facts.tile_q);
+    args->tiles = args->batch * args->slots * args->tiles_q;
+}
+
+attest_status cuda_plan_create(struct gpu *gpu, const attest_cuda_kernel *kernel, const attest_cuda_image *image,
+                               const attest_problem *p, struct cuda_plan **plan, size_t *workspace, struct text why)
+{
+    const struct loaded *loaded;
+    *plan = NULL;
+    *workspace = 0;
+    TRY(image_load(gpu, kernel, image, &loaded, why));
+    struct cuda_plan *made = malloc(sizeof *made);
+    if (!made)
+        return fail(why, ATTEST_ERROR_MEMORY, "no memory for a plan");
+    *made = (struct cuda_plan){.gpu = gpu, .kernel = kernel, .image = *image, .loaded = loaded, .problem = *p};
+    attest_cuda_args *args = &made->args;
+    args_fill(args, p, kernel, image);
+    int64_t room = (int64_t)gpu->info.multiprocessors * loaded->blocks, blocks = args->tiles;
+    if (kernel->launch == ATTEST_LAUNCH_PERSISTENT && blocks > room)
+        blocks = room;
+    if (kernel->launch == ATTEST_LAUNCH_SPLIT) {
+        split(args, p, image, room);
+        blocks *= args->splits;
+        if (args->splits > 1)
+            *workspace = (size_t)blocks * image->facts.tile_q * image->partial * sizeof(float);
+        made->early = kernel->options & ATTEST_CUDA_PDL && gpu->info.compute >= 90 && gpu->driver->launch_with;
+    }
+    if (blocks > INT32_MAX) {
+        free(made);
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "kernel: %s would have more than 2^31 blocks", kernel->name);
+    }
+    made->blocks = (unsigned)blocks;
+    *plan = made;
+    return ATTEST_OK;
+}
+
+void cuda_plan_destroy(struct cuda_plan *plan)
+{
+    free(plan);
+}
+
+struct gpu *cuda_plan_gpu(const struct cuda_plan *plan)
+{
+    return plan->gpu;
+}
+
+uint32_t cuda_plan_align(const struct cuda_plan *plan)
+{
+    return plan->image.align;
+}
+
+void cuda_plan_describe(const struct cuda_plan *plan, char *text, size_t size)
+{
+    const attest_cuda_args *args = &plan->args;
+    char how[96] = "";
+    if (plan->kernel->launch == ATTEST_LAUNCH_PERSISTENT)
+        snprintf(how, sizeof how, " for %d tiles", args->tiles);
+    if (plan->kernel->launch == ATTEST_LAUNCH_SPLIT && args->splits > 1)
+        snprintf(how, sizeof how, " for %d tiles in %d pieces of %d keys", args->tiles, args->splits, args->split_keys);
+    snprintf(text, size, "tiles of %ux%u, %u block%s of %u threads%s", plan->image.facts.tile_q, plan->image.facts.tile_kv,
+             plan->blocks, plan->blocks == 1 ? "" : "s", plan->image.facts.threads, how);
+}
+
+/* ---- tensor maps ----------------------------------------------------------------------------------------------------------- */
+
+/* One tensor as cuTensorMapEncodeTiled wants it: sizes and strides from the innermost dimension on. */
+struct view {
+    const void *data;
+    uint32_t dtype, rank;
+    uint64_t size[5], stride[5]; /* stride[i] is that of dimension i in bytes; [0] is not used */
+    uint32_t box[5];
+};
+
+static struct view view_get(const struct cuda_plan *plan, const attest_tensors *t, uint32_t index)
+{
+    const attest_problem *p = &plan->problem;
+    char tensor = plan->kernel->map_tensor[index];
+    bool of_rows = tensor == 'q' || tensor == 'o';
+    const int64_t *stride = tensor == 'q' ? p->stride_q : tensor == 'k' ? p->stride_k : tensor == 'v' ? p->stride_v : p->stride_o;
+    const void *data = tensor == 'q' ? t->q : tensor == 'k' ? t->k : tensor == 'v' ? t->v : t->o;
+    int64_t pack = of_rows ? plan->args.pack : 1, dim = tensor == 'q' || tensor == 'k' ? p->dim : p->dim_v;
+    int64_t rows = of_rows ? p->seq_q : p->seq_kv, outer = p->batch, heads = of_rows ? p->heads_q : p->heads_kv;
+    if (of_rows ? has(p, ATTEST_VARLEN_Q) : has(p, ATTEST_VARLEN_KV)) {
+        rows = of_rows ? p->total_q : p->total_kv;
+        outer = 1;
+    } else if (!of_rows && has(p, ATTEST_PAGED)) {
+        rows = p->page_size;
+        outer = p->page_count;
+    }
+    struct view view = {.data = data, .dtype = tensor == 'o' ? p->dtype_o : p->dtype};
+    const struct {
+        int64_t size, stride, box;
+    } dimensions[] = {{dim, 1, plan->image.map_columns[index]},
+                      {pack, stride[1], pack},
+                      {rows, stride[2], plan->image.map_rows[index] / pack},
+                      {heads / pack, stride[1] * pack, 1},
+                      {outer, stride[0], 1}};
+    bool packs = of_rows && plan->kernel->options & ATTEST_CUDA_PACKS;
+    for (int i = 0; i < 5; i++) {
+        if (i == 1 && !packs)
+            continue;
+        int64_t bytes = dimensions[i].stride * (int64_t)dtype_size(view.dtype);
+        view.size[view.rank] = (uint64_t)(dimensions[i].size > 0 ? dimensions[i].size : 1);
+        view.stride[view.rank] = (uint64_t)(dimensions[i].size > 1 || bytes ? bytes : 16); /* 0 is no stride, even of nothing */
+        view.box[view.rank++] = (uint32_t)dimensions[i].box;
+    }
+    return view;
+}
+
+static attest_status maps_encode(const struct cuda_plan *plan, const attest_tensors *t, attest_cuda_maps *maps, struct text why)
+{
+    static const uint32_t steps[5] = {1, 1, 1, 1, 1};
+    memset(maps, 0, sizeof *maps);
+    for (uint32_t i = 0; i < plan->kernel->map_count; i++) {
+        struct view view = view_get(plan, t, i);
+        uint32_t swizzle = plan->kernel->map_swizzle[i];
+        int type = view.dtype == ATTEST_F32 ? CU_MAP_F32 : view.dtype == ATTEST_F16 ? CU_MAP_F16 : CU_MAP_BF16;
+        const void *data = view.data ? view.data : t->o; /* K and V without a key: nobody looks */
+        cu_result result = plan->gpu->driver->map_encode(&maps->map[i], type, view.rank, (void *)(uintptr_t)data, view.size,
+                                                         view.stride + 1, view.box, steps, 0,
+                                                         swizzle == 128  ? 3
+                                                         : swizzle == 64 ? 2
+                                                         : swizzle == 32 ? 1
+                                                                         : 0,
+                                                         CU_MAP_PROMOTE_128, 0);
+        char what[64];
+        snprintf(what, sizeof what, "there is no tensor map of tensors.%c", plan->kernel->map_tensor[i]);
+        TRY(gpu_result(plan->gpu, result, what, why));
+    }
+    return ATTEST_OK;
+}
+
+/* ---- runs ------------------------------------------------------------------------------------------------------------------ */
+
+static cu_result launch_combine(const struct cuda_plan *plan, cu_stream stream, void **parameters)
+{
+    unsigned tiles = (unsigned)plan->args.tiles, threads = plan->image.facts.threads;
+    const struct driver *driver = plan->gpu->driver;
+    if (!plan->early)
+        return driver->launch(plan->loaded->combine, tiles, 1, 1, threads, 1, 1, 0, stream, parameters, NULL);
+    struct cu_launch_attribute early = {.id = CU_LAUNCH_EARLY, .value.allowed = 1};
+    struct cu_launch_config config = {
+        .grid = {tiles, 1, 1}, .block = {threads, 1, 1}, .stream = stream, .attributes = &early, .attribute_count = 1};
+    return driver->launch_with(&config, plan->loaded->combine, parameters, NULL);
+}
+
+attest_status cuda_run(const struct cuda_plan *plan, const attest_tensors *t, void *workspace, void *stream, struct text why)
+{
+    attest_cuda_args args = plan->args;
+    attest_cuda_maps maps;
+    void *parameters[] = {&args, &maps};
+    if (!plan->blocks)
+        return ATTEST_OK;
+    args.q = t->q;
+    args.k = t->k;
+    args.v = t->v;
+    args.o = t->o;
+    args.lse = t->lse;
+    args.bias = t->bias;
+    args.alibi_slopes = t->alibi_slopes;
+    args.sinks = t->sinks;
+    args.cu_seqlens_q = t->cu_seqlens_q;
+    args.cu_seqlens_kv = t->cu_seqlens_kv;
+    args.kv_lengths = t->kv_lengths;
+    args.page_table = t->page_table;
+    args.partial = args.splits > 1 ? workspace : NULL;
+    if (plan->kernel->map_count)
+        TRY(maps_encode(plan, t, &maps, why));
+    bool pushed;
+    TRY(gpu_enter(plan->gpu, &pushed, why));
+    cu_result result = plan->gpu->driver->launch(plan->loaded->kernel, plan->blocks, 1, 1, plan->image.facts.threads, 1, 1,
+                                                 plan->image.facts.dynamic_shared, stream, parameters, NULL);
+    const char *what = "the kernel could not be launched";
+    if (result == 0 && plan->args.splits > 1) {
+        result = launch_combine(plan, stream, parameters);
+        what = "the kernel that joins the pieces could not be launched";
+    }
+    gpu_leave(plan->gpu, pushed);
+    return gpu_result(plan->gpu, result, what, why);
+}

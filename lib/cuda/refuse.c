@@ -1,0 +1,254 @@
+/*
+ * refuse.c - whether a CUDA kernel takes a problem on a GPU, and with which of its images; and whether its table is one at all.
+ */
+#include "device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- tables ---------------------------------------------------------------------------------------------------------------- */
+
+static const char *image_fault(const attest_cuda_kernel *kernel, const attest_cuda_image *image)
+{
+    const attest_cuda_facts *facts = &image->facts;
+    bool split = kernel->launch == ATTEST_LAUNCH_SPLIT;
+    if (!image->data || !image->bytes || image->kind < ATTEST_CUBIN || image->kind > ATTEST_PTX)
+        return "has no data, or is of no known kind";
+    if (image->kind == ATTEST_PTX && ((const char *)image->data)[image->bytes - 1])
+        return "is PTX that does not end in a zero byte";
+    if (facts->abi != ATTEST_CUDA_ABI || facts->args_size != sizeof(attest_cuda_args))
+        return "was compiled for another version of attest_kernel_cuda.h";
+    if (facts->dtype < ATTEST_F32 || facts->dtype > ATTEST_BF16 || !(kernel->dtypes >> facts->dtype & 1))
+        return "is for a dtype that the kernel does not take";
+    if (!facts->dim || facts->dim > DIM_MAX || !facts->tile_q || !facts->tile_kv || facts->tile_q > 1024 || facts->tile_kv > 1024)
+        return "has a dim or tiles that cannot be";
+    if (!facts->threads || facts->threads % 32 || facts->threads > 1024 || facts->dynamic_shared > 1 << 20)
+        return "has a number of threads or of bytes of shared memory that cannot be";
+    if (split ? !image->split_keys || image->split_keys % facts->tile_kv || image->split_keys >= ATTEST_CUDA_SIZES ||
+                    !image->partial || image->partial > 1 << 16
+              : image->split_keys || image->partial)
+        return "has split_keys and partial that do not go with the kernel's launch";
+    if (image->align & (image->align - 1) || image->align > 128 || (kernel->map_count && image->align < 16))
+        return "has an align that cannot be";
+    for (uint32_t i = 0; i < kernel->map_count; i++)
+        if (!image->map_rows[i] || image->map_rows[i] > 256 || !image->map_columns[i] || image->map_columns[i] > 256)
+            return "has a map of more than 256 rows or columns, or of none";
+    return NULL;
+}
+
+attest_status cuda_kernel_check(const attest_cuda_kernel *kernel, struct text why)
+{
+    if (kernel->launch < ATTEST_LAUNCH_TILE || kernel->launch > ATTEST_LAUNCH_SPLIT)
+        return fail(why, ATTEST_ERROR_ARGUMENT, "kernel.launch is %u; it must be ATTEST_LAUNCH_TILE, _PERSISTENT or _SPLIT",
+                    kernel->launch);
+    if (kernel->map_count > ATTEST_CUDA_MAPS)
+        return fail(why, ATTEST_ERROR_ARGUMENT, "kernel.map_count is %u; it must be 0 to %d", kernel->map_count, ATTEST_CUDA_MAPS);
+    for (uint32_t i = 0; i < kernel->map_count; i++) {
+        uint32_t swizzle = kernel->map_swizzle[i];
+        if (!kernel->map_tensor[i] || !strchr("qkvo", kernel->map_tensor[i]) || (swizzle & (swizzle - 1)) || swizzle > 128 ||
+            (swizzle && swizzle < 32))
+            return fail(why, ATTEST_ERROR_ARGUMENT, "kernel.map_tensor must be q, k, v or o, and map_swizzle 0, 32, 64 or 128");
+    }
+    if (!kernel->image_count || !kernel->images)
+        return fail(why, ATTEST_ERROR_ARGUMENT, "kernel.images is empty");
+    for (uint32_t i = 0; i < kernel->image_count; i++) {
+        const char *fault = image_fault(kernel, &kernel->images[i]);
+        if (fault)
+            return fail(why, ATTEST_ERROR_ARGUMENT, "kernel.images[%u] %s", i, fault);
+    }
+    return ATTEST_OK;
+}
+
+/* ---- images ---------------------------------------------------------------------------------------------------------------- */
+
+/* A binary runs on later GPUs of its major version, PTX on all later ones. */
+static bool runs_on(const attest_cuda_image *image, uint32_t compute)
+{
+    if (image->kind == ATTEST_CUBIN_ONLY)
+        return image->arch == compute;
+    return image->arch <= compute && (image->kind == ATTEST_PTX || image->arch / 10 == compute / 10);
+}
+
+static bool of_dim(const attest_cuda_kernel *kernel, const attest_cuda_image *image, const attest_problem *p)
+{
+    int64_t wanted = p->dim > p->dim_v ? p->dim : p->dim_v;
+    return kernel->options & ATTEST_CUDA_PADS ? image->facts.dim >= wanted : image->facts.dim == wanted;
+}
+
+static bool of_tile(const attest_cuda_image *image, struct tile_wish wish)
+{
+    return !wish.q || (image->facts.tile_q == wish.q && image->facts.tile_kv == wish.kv);
+}
+
+/* Why none of the images does: the first of its conditions that no image meets. */
+static attest_status no_image(const struct gpu *gpu, const attest_cuda_kernel *kernel, struct tile_wish wish,
+                              const attest_problem *p, struct text why)
+{
+    bool here = false, of_this_dim = false, of_this_tile = false;
+    uint32_t first_arch = 0, shared = 0;
+    char dims[96] = "", tiles[160] = "";
+    for (uint32_t i = 0; i < kernel->image_count; i++) {
+        const attest_cuda_image *image = &kernel->images[i];
+        char word[32];
+        if (image->facts.dtype != p->dtype)
+            continue;
+        first_arch = !first_arch || image->arch < first_arch ? image->arch : first_arch;
+        if (!runs_on(image, gpu->info.compute))
+            continue;
+        here = true;
+        snprintf(word, sizeof word, " %u", image->facts.dim);
+        if (!strstr(dims, word) && strlen(dims) + strlen(word) < sizeof dims)
+            strcat(dims, word);
+        if (!of_dim(kernel, image, p))
+            continue;
+        of_this_dim = true;
+        snprintf(word, sizeof word, " %ux%u", image->facts.tile_q, image->facts.tile_kv);
+        if (!strstr(tiles, word) && strlen(tiles) + strlen(word) < sizeof tiles)
+            strcat(tiles, word);
+        if (!of_tile(image, wish))
+            continue;
+        of_this_tile = true;
+        shared = image->facts.dynamic_shared;
+    }
+    if (!here)
+        return fail(why, ATTEST_ERROR_UNAVAILABLE, "it has no image for compute capability %u.%u of %s; the first is for %u.%u",
+                    gpu->info.compute / 10, gpu->info.compute % 10, gpu->info.model, first_arch / 10, first_arch % 10);
+    if (!of_this_dim && kernel->options & ATTEST_CUDA_PADS)
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "dim %lld is beyond%s", (long long)(p->dim > p->dim_v ? p->dim : p->dim_v),
+                    strrchr(dims, ' '));
+    if (!of_this_dim)
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "dim %lld is none of%s", (long long)p->dim, dims);
+    if (!of_this_tile)
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it has no tiles of %ux%u here; it has%s", wish.q, wish.kv, tiles);
+    return fail(why, ATTEST_ERROR_UNAVAILABLE, "a block needs %u bytes of shared memory, and %s has %u", shared, gpu->info.model,
+                gpu->info.shared_block);
+}
+
+/* The first image of the smallest dim that does. */
+static const attest_cuda_image *choose_image(const struct gpu *gpu, const attest_cuda_kernel *kernel, struct tile_wish wish,
+                                             const attest_problem *p)
+{
+    const attest_cuda_image *best = NULL;
+    for (uint32_t i = 0; i < kernel->image_count; i++) {
+        const attest_cuda_image *image = &kernel->images[i];
+        if (image->facts.dtype == p->dtype && runs_on(image, gpu->info.compute) && of_dim(kernel, image, p) &&
+            of_tile(image, wish) && image->facts.dynamic_shared <= gpu->info.shared_block &&
+            (!best || image->facts.dim < best->facts.dim))
+            best = image;
+    }
+    return best;
+}
+
+/* ---- problems -------------------------------------------------------------------------------------------------------------- */
+
+static const char *flag_words(uint64_t flags)
+{
+    static const struct {
+        uint64_t flag;
+        const char *said;
+    } words[] = {
+        {ATTEST_CAUSAL, "causal masks"},
+        {ATTEST_BOTTOM_RIGHT, "rows counted from the end"},
+        {ATTEST_WINDOW_LEFT, "windows"},
+        {ATTEST_WINDOW_RIGHT, "windows"},
+        {ATTEST_SOFTCAP, "softcap"},
+        {ATTEST_ALIBI, "ALiBi"},
+        {ATTEST_BIAS, "a bias"},
+        {ATTEST_SINK, "sinks"},
+        {ATTEST_LSE, "LSE"},
+        {ATTEST_VARLEN_Q, "packed queries"},
+        {ATTEST_VARLEN_KV, "packed keys"},
+        {ATTEST_KV_LENGTHS, "key lengths"},
+        {ATTEST_PAGED, "paged keys"},
+        {ATTEST_INVARIANT, "the invariant flag"},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (flags & words[i].flag)
+            return words[i].said;
+    return "a flag that it does not know";
+}
+
+static attest_status check_sizes(const attest_problem *p, int64_t pack, int64_t tile_q, struct text why)
+{
+    const struct {
+        const char *name;
+        int64_t size;
+    } sizes[] = {
+        {"batch", p->batch},         {"heads_q", p->heads_q},       {"seq_q", p->seq_q},
+        {"seq_kv", p->seq_kv},       {"total_q", p->total_q},       {"total_kv", p->total_kv},
+        {"page_size", p->page_size}, {"page_count", p->page_count}, {"seq_q times the query heads of a KV head", p->seq_q * pack}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].size >= ATTEST_CUDA_SIZES)
+            return fail(why, ATTEST_ERROR_UNSUPPORTED, "sizes must be below 2^30, and %s is %lld", sizes[i].name,
+                        (long long)sizes[i].size);
+    int64_t tiles = (p->seq_q * pack + tile_q - 1) / tile_q;
+    if (p->batch * (p->heads_q / pack) > INT32_MAX / (tiles > 0 ? tiles : 1))
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it would have more than 2^31 tiles");
+    return ATTEST_OK;
+}
+
+/* Strides that are multiples of `align` bytes, and that tensor maps can have, where the kernel uses them. */
+static attest_status check_strides(const attest_cuda_kernel *kernel, const attest_problem *p, uint32_t align, struct text why)
+{
+    const struct {
+        char name, letter;
+        uint32_t dtype;
+        const int64_t *stride;
+    } tensors[] = {{'Q', 'q', p->dtype, p->stride_q},
+                   {'K', 'k', p->dtype, p->stride_k},
+                   {'V', 'v', p->dtype, p->stride_v},
+                   {'O', 'o', p->dtype_o, p->stride_o}};
+    for (size_t t = 0; t < sizeof tensors / sizeof *tensors; t++) {
+        bool mapped = memchr(kernel->map_tensor, tensors[t].letter, kernel->map_count) != NULL;
+        for (int i = 0; i < 3; i++) {
+            int64_t bytes = tensors[t].stride[i] * (int64_t)dtype_size(tensors[t].dtype);
+            if (align && bytes % align)
+                return fail(why, ATTEST_ERROR_UNSUPPORTED, "the strides of %c must be multiples of %u bytes", tensors[t].name,
+                            align);
+            if (mapped && (bytes < 0 || bytes >= INT64_C(1) << 40))
+                return fail(why, ATTEST_ERROR_UNSUPPORTED, "the strides of %c must be from 0 to 2^40 bytes", tensors[t].name);
+        }
+    }
+    return ATTEST_OK;
+}
+
+static attest_status check_maps(const struct gpu *gpu, const attest_cuda_kernel *kernel, const attest_cuda_image *image,
+                                int64_t pack, struct text why)
+{
+    if (kernel->map_count && !gpu->driver->map_encode)
+        return fail(why, ATTEST_ERROR_UNAVAILABLE, "it needs tensor maps, and the NVIDIA driver is too old to make them");
+    for (uint32_t i = 0; i < kernel->map_count; i++)
+        if (strchr("qo", kernel->map_tensor[i]) && (image->map_rows[i] % pack || pack > 256))
+            return fail(why, ATTEST_ERROR_UNSUPPORTED,
+                        "its tiles take whole groups of query heads, and %u rows are no multiple of %lld heads", image->map_rows[i],
+                        (long long)pack);
+    return ATTEST_OK;
+}
+
+attest_status cuda_refusal(const struct gpu *gpu, const attest_cuda_kernel *kernel, struct tile_wish wish, const attest_problem *p,
+                           const attest_cuda_image **image, struct text why)
+{
+    *image = NULL;
+    if (!gpu)
+        return fail(why, ATTEST_ERROR_UNAVAILABLE, "it needs an NVIDIA GPU, and this context is on the CPU");
+    if (!(kernel->dtypes >> p->dtype & 1))
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it does not take %s", dtype_name(p->dtype));
+    if (p->flags & kernel->refuses)
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it does not take %s", flag_words(p->flags & kernel->refuses));
+    if (kernel->options & ATTEST_CUDA_REFUSES_O32 && p->dtype_o != p->dtype)
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it does not take an O of another type than Q");
+    if (p->dim_v != p->dim && (kernel->options & ATTEST_CUDA_REFUSES_DV || !(kernel->options & ATTEST_CUDA_PADS)))
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it does not take a dim_v that differs from dim");
+    const attest_cuda_image *found = choose_image(gpu, kernel, wish, p);
+    if (!found)
+        return no_image(gpu, kernel, wish, p, why);
+    int64_t pack = kernel->options & ATTEST_CUDA_PACKS ? p->heads_q / p->heads_kv : 1;
+    TRY(check_sizes(p, pack, found->facts.tile_q, why));
+    if (found->rows_most && p->seq_q * pack > found->rows_most)
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it is for at most %u rows of %s, and there are %lld", found->rows_most,
+                    kernel->options & ATTEST_CUDA_PACKS ? "a KV head" : "a head", (long long)(p->seq_q * pack));
+    TRY(check_strides(kernel, p, found->align, why));
+    TRY(check_maps(gpu, kernel, found, pack, why));
+    *image = found;
+    return ATTEST_OK;
+}
