@@ -95,8 +95,9 @@ static attest_status refusal_cpu(const attest_cpu_kernel *code, unsigned feature
     return ATTEST_OK;
 }
 
-/* What was asked for: any kernel if `pattern` is empty, any tiles if there are none. */
+/* What was asked for; any kernel unless `given`. */
 struct wish {
+    bool given;
     char pattern[160];
     struct tile_wish tile;
 };
@@ -146,6 +147,7 @@ static attest_status wish_read(const char *kernel, struct wish *wish, struct tex
     *wish = (struct wish){0};
     if (!kernel)
         return ATTEST_OK;
+    wish->given = true;
     size_t length = strcspn(kernel, "@");
     if (length >= sizeof wish->pattern)
         return fail(why, ATTEST_ERROR_ARGUMENT, "kernel: a name of %zu characters is too long", length);
@@ -159,9 +161,9 @@ static attest_status wish_read(const char *kernel, struct wish *wish, struct tex
     return ATTEST_OK;
 }
 
-static bool matches(const struct kernel *kernel, const char *pattern)
+static bool matches(const struct kernel *kernel, const struct wish *wish)
 {
-    return !pattern[0] || fnmatch(pattern, kernel->name, 0) == 0;
+    return !wish->given || fnmatch(wish->pattern, kernel->name, 0) == 0;
 }
 
 static bool takes(const attest_context *context, const struct kernel *kernel, const attest_problem *p)
@@ -223,7 +225,7 @@ static attest_status refuse(attest_context *context, const attest_problem *p, st
 {
     char sentence[256] = "";
     attest_status status = refusal(context, kernel, wish->tile, p, (struct text){sentence, sizeof sentence});
-    if (context->gpu && !cuda_kernel_count && !kernel->cuda && !wish->pattern[0])
+    if (context->gpu && !cuda_kernel_count && !kernel->cuda && !wish->given)
         return fail(context_text(context), ATTEST_ERROR_UNAVAILABLE,
                     "kernel: this library was built without nvcc, so it has no kernels for GPUs");
     return status == ATTEST_OK
@@ -237,7 +239,7 @@ static attest_status choose(attest_context *context, const attest_problem *p, st
 {
     if (added(context, wish->pattern, chosen))
         return refuse(context, p, wish, chosen);
-    const struct kernel *refused = NULL, *reigning = wish->pattern[0] || wish->tile.q ? NULL : champion(context, p);
+    const struct kernel *refused = NULL, *reigning = wish->given ? NULL : champion(context, p);
     attest_status status = ATTEST_OK;
     if (reigning) {
         *chosen = *reigning;
@@ -245,7 +247,7 @@ static attest_status choose(attest_context *context, const attest_problem *p, st
     }
     for (int i = 0; i < kernel_count(); i++) {
         const struct kernel *kernel = kernel_at(i);
-        if (!matches(kernel, wish->pattern))
+        if (!matches(kernel, wish))
             continue;
         attest_status this = refusal(context, kernel, wish->tile, p, (struct text){0});
         if (this == ATTEST_OK) {
