@@ -165,7 +165,7 @@ __device__ inline float modify(const attest_cuda_args &args, const attest_tile &
     return s * LOG2_E;
 }
 
-extern "C" __global__ void __launch_bounds__(ATTEST_THREADS) attest_kernel(const __grid_constant__ attest_cuda_args args)
+extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(const __grid_constant__ attest_cuda_args args)
 {
     extern __shared__ __align__(16) unsigned char shared[];
     Tiles &smem = *reinterpret_cast<Tiles *>(shared);

@@ -12,7 +12,7 @@
  * attest-cuda: tiles     = 32x64 32x32 48x64 16x64
  * attest-cuda: threads   = 128 * (up(tile_q, 32) / 32)
  * attest-cuda: shared    = 2 * ((tile_q + 2 * tile_kv) * (dim + 8) + tile_q * (tile_kv + 8)) + 4 * tile_q * (max(dim, tile_kv) + 4)
- * attest-cuda: registers = 128
+ * attest-cuda: registers = 160
  * attest-cuda: launch    = tile
  * attest-cuda: packs     = yes
  * attest-cuda: refuses   = bias
@@ -201,7 +201,7 @@ __device__ inline void modify(const attest_cuda_args &args, const attest_tile &t
     }
 }
 
-extern "C" __global__ void __launch_bounds__(ATTEST_THREADS) attest_kernel(const __grid_constant__ attest_cuda_args args)
+extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(const __grid_constant__ attest_cuda_args args)
 {
     extern __shared__ __align__(128) unsigned char shared[];
     Tiles &smem = *reinterpret_cast<Tiles *>(shared);
