@@ -5,6 +5,7 @@
 
 #include <sys/socket.h>
 
+#include "prove/cuda_tools.h"
 #include "prove/protocol.h"
 #include "prove/worker.h"
 
@@ -12,6 +13,8 @@ enum exit_code cmd_worker(struct session *session)
 {
     int type = 0;
     socklen_t size = sizeof type;
+    if (session->options.cuda)
+        return cuda_worker_main(session);
     if (getsockopt(CONTROL_FILE, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET)
         return give_up(session, EXIT_USAGE, "type: attest prove FILE", "this command is not for people; prove and others start it");
     return (enum exit_code)worker_main();

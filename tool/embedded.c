@@ -16,6 +16,7 @@ EMBED(attest_kernel_h, "include/attest_kernel.h");
 EMBED(attest_kernel_cuda_h, "include/attest_kernel_cuda.h");
 EMBED(prove_txt, "suites/prove.txt");
 EMBED(speed_txt, "suites/speed.txt");
+EMBED(speed_gpu_txt, "suites/speed_gpu.txt");
 EMBED(report_css, "tool/render/report.css");
 EMBED(kernel_cpu_c, "templates/kernel_cpu.c");
 EMBED(kernel_cuda_cu, "templates/kernel_cuda.cu");
@@ -29,5 +30,6 @@ const int embedded_header_count = sizeof embedded_headers / sizeof *embedded_hea
 const struct embedded embedded_prove_suite = {"suites/prove.txt", embedded_prove_txt, embedded_prove_txt_end};
 const struct embedded embedded_report_style = {"tool/render/report.css", embedded_report_css, embedded_report_css_end};
 const struct embedded embedded_speed_suite = {"suites/speed.txt", embedded_speed_txt, embedded_speed_txt_end};
+const struct embedded embedded_gpu_speed_suite = {"suites/speed_gpu.txt", embedded_speed_gpu_txt, embedded_speed_gpu_txt_end};
 const struct embedded embedded_cpu_template = {"kernel_cpu", embedded_kernel_cpu_c, embedded_kernel_cpu_c_end};
 const struct embedded embedded_cuda_template = {"kernel_cuda", embedded_kernel_cuda_cu, embedded_kernel_cuda_cu_end};

@@ -12,7 +12,7 @@ struct embedded {
 
 extern const struct embedded embedded_headers[];
 extern const int embedded_header_count;
-extern const struct embedded embedded_prove_suite, embedded_speed_suite;
+extern const struct embedded embedded_prove_suite, embedded_speed_suite, embedded_gpu_speed_suite;
 extern const struct embedded embedded_report_style;                         /* of the page that report writes */
 extern const struct embedded embedded_cpu_template, embedded_cuda_template; /* what `attest new` writes */
 

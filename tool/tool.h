@@ -95,6 +95,7 @@ struct options {
     const char *format;
     const char *mutants;
     const char *clock;
+    const char *marker; /* of a worker under a tool */
     const char *device; /* NULL: not given */
     const char *kernel;
     const char *suite;

@@ -538,7 +538,7 @@ static void profiler(void)
         tap_check(cuda_configure(&manifest, cuda_arch_find("sm_90"), ATTEST_F16, 64, NULL, &configuration, why, sizeof why), "%s",
                   why);
         char *csv = read_text(cases[i].file);
-        tap_check(cuda_profile_parse(csv, &profile, why, sizeof why), "%s", why);
+        tap_check(cuda_profile_parse(csv, 0, &profile, why, sizeof why), "%s", why);
         struct cuda_workload load = cuda_workload(&layout, &manifest, &configuration);
         tap_check(load.pairs == 4194304 && load.padded_pairs == 4194304 && load.read == 3145728 && load.written == 1048576,
                   "the work is counted wrongly: %.0f", load.pairs);
@@ -551,8 +551,8 @@ static void profiler(void)
     }
     struct cuda_profile profile;
     char why[200], *nothing = read_text("ncu_nothing.txt"), *full = read_text("ncu_hmma.txt"), limiter[96];
-    tap_check(!cuda_profile_parse(nothing, &profile, why, sizeof why), "nothing was profiled");
-    tap_check(cuda_profile_parse(full, &profile, why, sizeof why) && profile.values[METRIC_TIME] == 10112,
+    tap_check(!cuda_profile_parse(nothing, 0, &profile, why, sizeof why), "nothing was profiled");
+    tap_check(cuda_profile_parse(full, 0, &profile, why, sizeof why) && profile.values[METRIC_TIME] == 10112,
               "the units row is not skipped");
     profile.values[METRIC_DRAM] = 83;
     cuda_limiter(&profile, limiter, sizeof limiter);
@@ -563,7 +563,7 @@ static void profiler(void)
         char *changed = strdup(full);
         for (uint64_t changes = 1 + draw(&drawing) % 6; changes; changes--)
             changed[draw(&drawing) % size] = "\",\n0x"[draw(&drawing) % 5];
-        cuda_profile_parse(changed, &profile, why, sizeof why);
+        cuda_profile_parse(changed, 0, &profile, why, sizeof why);
         tap_check(strlen(profile.kernel) < sizeof profile.kernel, "the name does not end");
         free(changed);
     }
@@ -583,6 +583,7 @@ static struct gate_result gate_with(void (*gate)(struct proof *, struct gate_res
     attest_problem_parse("fwd:f16:b2:h8:s512:d64", &entry.problem, why, sizeof why);
     proof_make(&proof, &result, "templates/kernel_cuda.cu");
     proof.candidate.image = strdup("index.json");
+    proof.facts.dtypes = ~0u;
     proof.policy.call_seconds = 0.2;
     proof.timed = (struct problem_list){&entry, 1};
     if (gate == cuda_gate_memory)
@@ -620,7 +621,7 @@ static void with_tools(void)
       };
     char sentence[640];
     struct cuda_device device;
-    if (!cuda_device_find(&device, sentence, sizeof sentence)) {
+    if (!cuda_device_find("cuda", &device, sentence, sizeof sentence)) {
         struct gate_result found = gate_with(cuda_gate_memory, "clean", sentence);
         tap_check(found.verdict == VERDICT_INCONCLUSIVE, "%s", sentence);
         contains(sentence, "run this on a machine with a GPU");

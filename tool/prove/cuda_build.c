@@ -16,7 +16,7 @@
  * static_shared, spill_stores, spill_loads, stack, barriers}, limit_shared, blocks_per_sm, occupancy, limiter, fits, sentence}],
  * table (the same, as lines of text), space {"f16 d64 sm_89": {choices, fit, refused: [...]}} where the manifest declares one, log.
  * artefacts: build_log, resource_table, images (the index), and "image NAME" for each.
- * candidate.image becomes the index of the images: {"kernel", "abi", "images": {"f16 d64 sm_80": {"file", "sha256", "bytes"}}}.
+ * candidate.image becomes the index of the images (cuda_index.h).
  */
 #include "cuda_build.h"
 
@@ -27,6 +27,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cuda_index.h"
 #include "cuda_product.h"
 #include "embedded.h"
 #include "evidence/digest.h"
@@ -69,41 +70,22 @@ static bool runs_image_of(int arch, int own)
     return strcmp(cuda_limits[arch].image, cuda_limits[own].name) == 0;
 }
 
-/* The first architecture that the manifest names among those that run the image of `own`; -1 if there is none. */
-static int first_promised(const struct cuda_manifest *manifest, int own)
-{
-    for (int arch = 0; arch < cuda_limits_count; arch++)
-        if (manifest->archs >> arch & 1 && runs_image_of(arch, own))
-            return arch;
-    return -1;
-}
-
-/* A kernel of the library is proven for one of its dtypes at a time. */
-static bool wants(const struct work *work, uint32_t dtype)
-{
-    return work->manifest.dtypes >> dtype & 1 && (!work->proof->candidate.dtype || work->proof->candidate.dtype == dtype);
-}
-
-/* One product for every image that the manifest promises. */
+/* One product for every image that the manifest promises. A kernel of the library is proven for one of its dtypes at a time. */
 static bool list_products(struct work *work, char *why, size_t size)
 {
-    const struct cuda_manifest *manifest = &work->manifest;
+    struct cuda_configuration *images = calloc(MOST_PRODUCTS, sizeof *images);
     work->products = calloc(MOST_PRODUCTS, sizeof *work->products);
-    for (int own = 0; own < cuda_limits_count && work->products; own++) {
-        int first = first_promised(manifest, own);
-        for (uint32_t dtype = ATTEST_F32; first >= 0 && dtype <= ATTEST_BF16; dtype++)
-            for (int d = 0; wants(work, dtype) && d < manifest->dims.count; d++) {
-                if (work->count == MOST_PRODUCTS) {
-                    snprintf(why, size, "%s: the manifest promises more than %d images", manifest->path, MOST_PRODUCTS);
-                    return false;
-                }
-                struct cuda_configuration *configuration = &work->products[work->count++].configuration;
-                if (!cuda_configure(manifest, first, dtype, manifest->dims.values[d], NULL, configuration, why, size))
-                    return false;
-                configuration->arch = own;
-            }
-    }
-    return work->products != NULL;
+    int count = -1;
+    snprintf(why, size, "out of memory");
+    if (images && work->products)
+        count = cuda_manifest_images(&work->manifest, work->proof->candidate.dtype, images, MOST_PRODUCTS, why, size);
+    for (int i = 0; i < count; i++)
+        work->products[i].configuration = images[i];
+    work->count = count > 0 ? count : 0;
+    if (count == 0)
+        snprintf(why, size, "%s: the manifest promises no image for this type", work->manifest.path);
+    free(images);
+    return count > 0;
 }
 
 static void product_name(const struct cuda_product *product, char *text, size_t size)
@@ -142,7 +124,7 @@ static struct cuda_configuration numbers_there(struct work *work, const struct c
     char why[400], place[64];
     here.arch = arch;
     cuda_configuration_name(&here, place, sizeof place);
-    if (!promised || !cuda_configure(&work->manifest, arch, here.dtype, here.dim, NULL, &there, why, sizeof why))
+    if (!promised || !cuda_configure_tile(&work->manifest, arch, here.dtype, here.dim, here.tile, &there, why, sizeof why))
         return here;
     for (int i = 0; i <= CUDA_SHARED; i++)
         if (there.numbers[i] != here.numbers[i]) {
@@ -284,14 +266,25 @@ static char *header_folder(const struct proof *proof)
     return folder;
 }
 
+/* An image that was built elsewhere, beside the index like the others. */
+static void link_image(const char *word, char *path, size_t size)
+{
+    char *whole = realpath(word, NULL);
+    if (!whole || symlink(whole, path) != 0)
+        snprintf(path, size, "%s", word);
+    free(whole);
+}
+
 static void build_product(struct work *work, struct cuda_product *product)
 {
     const struct candidate *candidate = &work->proof->candidate;
     char why[256];
     bool is_ptx = !candidate->source && strcmp(strrchr(candidate->word, '.'), ".ptx") == 0;
-    snprintf(product->path, sizeof product->path, "%s/%s.%s.%s.d%d.cubin", work->proof->folder, candidate->name,
-             cuda_limits[product->configuration.arch].name, cuda_dtype_name(product->configuration.dtype),
-             product->configuration.dim);
+    char place[64];
+    product_name(product, place, sizeof place);
+    for (char *at = place; *at; at++)
+        *at = *at == ' ' ? '.' : *at;
+    snprintf(product->path, sizeof product->path, "%s/%s.%s.cubin", work->proof->folder, candidate->name, place);
     if (candidate->source)
         product->status = cuda_compile(work->compiler, candidate->source, work->manifest.flags, work->headers,
                                        &product->configuration, product->path, COMPILE_SECONDS, product->log, sizeof product->log);
@@ -299,7 +292,7 @@ static void build_product(struct work *work, struct cuda_product *product)
         product->status = cuda_assemble(work->compiler, candidate->word, product->configuration.arch, product->path,
                                         COMPILE_SECONDS, product->log, sizeof product->log);
     else
-        snprintf(product->path, sizeof product->path, "%s", candidate->word);
+        link_image(candidate->word, product->path, sizeof product->path);
     product->ptxas_count = cuda_ptxas_parse(product->log, product->ptxas, CUDA_MOST_ENTRIES);
     if (product->ptxas_count > CUDA_MOST_ENTRIES)
         product->ptxas_count = CUDA_MOST_ENTRIES;
@@ -335,8 +328,8 @@ static void say_unbuilt(struct work *work, const struct cuda_product *product)
 
 static bool build_all(struct work *work)
 {
-    int threads = work->proof->threads > 0 ? work->proof->threads : 1;
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
+    int threads = (int)sysconf(_SC_NPROCESSORS_ONLN); /* each waits for a compiler, however many the kernel is to have */
+#pragma omp parallel for schedule(dynamic) num_threads(threads > 0 ? threads : 1)
     for (int i = 0; i < work->count; i++)
         build_product(work, &work->products[i]);
 
@@ -386,7 +379,8 @@ static void fill_kernel_facts(struct work *work)
     const struct cuda_manifest *manifest = &work->manifest;
     struct kernel_facts *facts = &work->proof->facts;
     json_t *out = work->proof->candidate.facts;
-    *facts = (struct kernel_facts){.dtypes = manifest->dtypes, .refuses = manifest->refuses};
+    uint32_t one = work->proof->candidate.dtype;
+    *facts = (struct kernel_facts){.dtypes = one ? 1u << one : manifest->dtypes, .refuses = manifest->refuses};
     snprintf(facts->name, sizeof facts->name, "%s", work->proof->candidate.name);
     snprintf(facts->summary, sizeof facts->summary, "%s", manifest->summary);
     for (int arch = 0; arch < cuda_limits_count; arch++)
@@ -418,11 +412,13 @@ static bool write_index(struct work *work)
         stat(product->path, &status);
         bytes += (json_int_t)status.st_size;
         json_put(images, place,
-                 json_pack("{s:s, s:s, s:I}", "file", slash ? slash + 1 : product->path, "sha256", digest, "bytes",
-                           (json_int_t)status.st_size));
+                 cuda_index_image(&product->configuration, i, slash ? slash + 1 : product->path, digest, (int64_t)status.st_size));
         json_put(work->result->artefacts, artefact, json_string(product->path));
     }
-    json_t *index = json_pack("{s:s, s:i, s:o}", "kernel", candidate->name, "abi", ATTEST_CUDA_ABI, "images", images);
+    json_t *index = cuda_index_head(candidate->name, &work->manifest);
+    if (candidate->dtype)
+        json_put(index, "dtypes", json_integer(1 << candidate->dtype));
+    json_put(index, "images", images);
     char *text = index ? canonical_text(index) : NULL, *path = gate_path(work->proof, "%s.images.json", candidate->name);
     char digest[DIGEST_TEXT] = "";
     bool written = text && path && gate_write(work->proof, work->result, "images", strrchr(path, '/') + 1, text);
@@ -528,7 +524,10 @@ static void run_gate(struct work *work)
         gate_say(work->result, VERDICT_FAIL, "%s", why);
         return;
     }
-    if (work->manifest.name[0] && strcmp(work->manifest.name, candidate->name) != 0) {
+    const char *slash = candidate->source ? strrchr(candidate->source, '/') : NULL;
+    const char *stem = candidate->kind != CANDIDATE_SHIPPED ? candidate->name : slash ? slash + 1 : candidate->source;
+    if (work->manifest.name[0] && (strncmp(work->manifest.name, stem, strlen(work->manifest.name)) != 0 ||
+                                   strchr(".", stem[strlen(work->manifest.name)]) == NULL)) {
         gate_say(work->result, VERDICT_FAIL, "the manifest names the kernel %s, and the file is %s; rename one of them",
                  work->manifest.name, candidate->word);
         return;
@@ -568,7 +567,14 @@ void cuda_gate_build(struct proof *proof, struct gate_result *result)
     if (json_array_size(work.table) > 2)
         write_table(&work);
     json_put(result->details, "table", work.table);
-    cuda_manifest_free(&work.manifest);
+    if (proof->manifest)
+        cuda_manifest_free(proof->manifest);
+    free(proof->manifest);
+    proof->manifest = malloc(sizeof *proof->manifest);
+    if (proof->manifest)
+        *proof->manifest = work.manifest;
+    else
+        cuda_manifest_free(&work.manifest);
     free(work.products);
     free(work.compiler);
     free(work.headers);

@@ -34,9 +34,9 @@ struct cuda_profile {
     char kernel[128];
 };
 
-/* Reads what `ncu --csv --page raw` printed: a row of names, a row of units, a row for each launch; the first launch of the kernel
- * counts. Metrics that are not there, or that say n/a, are not there. False, with a sentence, if there is no table. */
-bool cuda_profile_parse(const char *csv, struct cuda_profile *profile, char *why, size_t why_size);
+/* Reads what `ncu --csv --page raw` printed: a row of names, a row of units, a row for each launch, of which `launch` is wanted, from
+ * 0 on. Metrics that are not there, or that say n/a, are not there. False, with a sentence, if there is no such row. */
+bool cuda_profile_parse(const char *csv, int launch, struct cuda_profile *profile, char *why, size_t why_size);
 
 /* The work that a problem is: what no kernel can do without, and what one with the manifest's tiles does if it skips nothing. */
 struct cuda_workload {
@@ -57,11 +57,11 @@ void cuda_profile_judge(const struct cuda_profile *profile, const struct cuda_wo
                         const struct cuda_manifest *manifest, const struct cuda_configuration *configuration, int arch,
                         struct cuda_finding *finding);
 
-/* Words to put before the command of the worker, as in cuda_sanitizer.h. The worker launches the kernel at least four times. */
-int cuda_profiler_words(const char *program, const char *log, int arch, const char *words[CUDA_MOST_WORDS]);
+/* Words to put before the command of the worker, as in cuda_sanitizer.h, to profile so many launches. */
+int cuda_profiler_words(const char *program, const char *log, int arch, int launches, const char *words[CUDA_MOST_WORDS]);
 
-/* Runs it; the finding is filled if there is no profile to be judged. */
-bool cuda_profiler_run(const char *program, int arch, const struct cuda_worker *worker, double seconds, const char *log,
-                       struct cuda_profile *profile, struct cuda_finding *finding);
+/* Runs it. What it logged, to be freed; NULL, and the finding filled, if there is nothing to be judged. */
+char *cuda_profiler_run(const char *program, int arch, int launches, const struct cuda_worker *worker, double seconds,
+                        const char *log, struct cuda_finding *finding);
 
 #endif

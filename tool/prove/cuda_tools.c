@@ -1,140 +1,77 @@
 /*
- * cuda_tools.c - the memory and the profile gate of CUDA candidates. See cuda_tools.h.
+ * cuda_tools.c - the memory and the profile gate of CUDA candidates. See cuda_tools.h. Tools are slow to start and quick to run: there
+ * is one process for each check, all of them at once, with all problems; and one for the profile.
  *
- * memory: every check of compute-sanitizer on up to MOST_CHECKED small problems of the suite that the kernel takes, spread over the
- * suite.
- *     details: device, problems [...], sanitizer {memcheck: {verdict, errors, warnings, sentence}, ...}; artefacts: one log for
- *     each problem and check.
+ * memory: every check of compute-sanitizer on up to MOST_CHECKED small problems of the suite that between them have every feature that
+ * the kernel takes, and on some of them again with gaps between all rows.
+ *     details: device, checked [...], sanitizer {memcheck: {verdict, errors, warnings, sentence, seconds}, ...}; artefacts: one log for
+ *     each check.
  * profile: ncu on up to MOST_PROFILED of the timed problems.
- *     details: device, problems [{problem, verdict, sentence, limiter, metrics {...}, workload {...}}]; artefacts: one log for
- *     each.
+ *     details: device, problems [{problem, verdict, sentence, limiter, metrics {...}, workload {...}}]; artefact: profile, a log.
  */
 #include "cuda_tools.h"
 
-#include <dlfcn.h>
-#include <poll.h>
-#include <signal.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cuda_build.h"
 #include "cuda_compile.h"
 #include "cuda_profiler.h"
 #include "cuda_sanitizer.h"
+#include "pick.h"
 
-enum { MOST_CHECKED = 4, MOST_PROFILED = 3, DRIVER_SECONDS = 60 };
+enum { MOST_CHECKED = 8, MOST_PADDED = 2, MOST_PROFILED = 4 };
 
-/* Multiply-adds that a problem under the sanitizer may have: it is 10 to 100 times slower there. */
-#define CHECKED_WORK 3e7
+/* Floating-point operations that a problem under the sanitizer may have: it is 10 to 100 times slower there. */
+#define CHECKED_FLOPS 4e7
 
 /* A call under a tool may take so many times the policy's call_seconds. */
 #define TOOL_PATIENCE 10
 
 /* ---- the device -------------------------------------------------------------------------------------------------------------- */
 
-/* The few functions of the driver that are needed, as the CUDA driver API declares them; a CUresult and a CUdevice are ints. */
-struct driver {
-    int (*init)(unsigned flags);
-    int (*count)(int *count);
-    int (*get)(int *device, int ordinal);
-    int (*name)(char *name, int length, int device);
-    int (*attribute)(int *value, int attribute, int device);
-};
-enum { ATTRIBUTE_MULTIPROCESSORS = 16, ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76 };
-
-/* What the child that asks the driver answers. */
-struct answer {
-    bool found;
-    struct cuda_device device;
-    char why[160];
-};
-
-/* POSIX lets the address of a function come as the address of an object; C needs it to be said. */
-static bool symbol(void *library, const char *name, void *function)
+bool cuda_device_find(const char *word, struct cuda_device *device, char *why, size_t why_size)
 {
-    void *address = dlsym(library, name);
-    memcpy(function, &address, sizeof address);
-    return address != NULL;
-}
-
-static void ask_driver(struct answer *answer)
-{
-    struct driver driver;
-    struct cuda_device *found = &answer->device;
-    int count = 0, device, status;
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library || !symbol(library, "cuInit", &driver.init) || !symbol(library, "cuDeviceGetCount", &driver.count) ||
-        !symbol(library, "cuDeviceGet", &driver.get) || !symbol(library, "cuDeviceGetName", &driver.name) ||
-        !symbol(library, "cuDeviceGetAttribute", &driver.attribute)) {
-        snprintf(answer->why, sizeof answer->why, "no NVIDIA driver here: run this on a machine with a GPU");
-        return;
-    }
-    if ((status = driver.init(0)) != 0 || (status = driver.count(&count)) != 0 || count == 0) {
-        snprintf(answer->why, sizeof answer->why,
-                 "the NVIDIA driver finds no GPU here (CUDA error %d): run this on a machine with a GPU", status);
-        return;
-    }
-    answer->found = driver.get(&device, 0) == 0 && driver.name(found->name, sizeof found->name, device) == 0 &&
-                    driver.attribute(&found->major, ATTRIBUTE_MAJOR, device) == 0 &&
-                    driver.attribute(&found->minor, ATTRIBUTE_MINOR, device) == 0 &&
-                    driver.attribute(&found->multiprocessors, ATTRIBUTE_MULTIPROCESSORS, device) == 0;
-    if (!answer->found)
-        snprintf(answer->why, sizeof answer->why, "the NVIDIA driver does not describe its GPU");
-}
-
-bool cuda_device_find(struct cuda_device *device, char *why, size_t why_size)
-{
-    struct answer answer = {.why = "the NVIDIA driver does not answer"};
-    int stream[2];
+    attest_device_info info = {.size = sizeof info};
+    const char *number = word ? strchr(word, ':') : NULL;
     *device = (struct cuda_device){0};
-    if (pipe(stream) != 0) {
-        snprintf(why, why_size, "no pipe could be made");
+    if (attest_device_get(number ? atoi(number + 1) : 0, &info, why, why_size) != ATTEST_OK) {
+        size_t used = strlen(why);
+        snprintf(why + used, why_size - used, "; run this on a machine with a GPU");
         return false;
     }
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        close(stream[0]);
-        ask_driver(&answer);
-        ssize_t sent = write(stream[1], &answer, sizeof answer);
-        _exit(sent == sizeof answer ? 0 : 1);
-    }
-    close(stream[1]);
-    struct pollfd waiting = {.fd = stream[0], .events = POLLIN};
-    struct answer said;
-    if (child > 0 && poll(&waiting, 1, DRIVER_SECONDS * 1000) == 1 && read(stream[0], &said, sizeof said) == sizeof said)
-        answer = said;
-    else if (child > 0)
-        kill(child, SIGKILL);
-    close(stream[0]);
-    if (child > 0)
-        waitpid(child, NULL, 0);
-    *device = answer.device;
-    device->name[sizeof device->name - 1] = '\0';
-    if (!answer.found)
-        snprintf(why, why_size, "%s", answer.why);
-    return answer.found;
+    snprintf(device->name, sizeof device->name, "%s", info.model);
+    device->major = (int)info.compute / 10;
+    device->minor = (int)info.compute % 10;
+    device->multiprocessors = (int)info.multiprocessors;
+    return true;
 }
 
 /* ---- the worker -------------------------------------------------------------------------------------------------------------- */
 
-bool cuda_worker_make(const struct proof *proof, const attest_problem *problem, struct cuda_worker_command *command)
+bool cuda_worker_make(const struct proof *proof, const attest_problem *const *problems, int count,
+                      struct cuda_worker_command *command)
 {
     uint64_t drawn[2];
     *command = (struct cuda_worker_command){0};
     if (readlink("/proc/self/exe", command->program, sizeof command->program - 1) <= 0 ||
-        getrandom(drawn, sizeof drawn, 0) != sizeof drawn ||
-        attest_problem_print(problem, command->problem, sizeof command->problem) != ATTEST_OK)
+        getrandom(drawn, sizeof drawn, 0) != sizeof drawn)
         return false;
     snprintf(command->marker, sizeof command->marker, "%016llx%016llx", (unsigned long long)drawn[0], (unsigned long long)drawn[1]);
     snprintf(command->seed, sizeof command->seed, "%llu", (unsigned long long)(proof->seed & INT64_MAX));
-    const char *argv[] = {command->program, "worker",      "--cuda",   proof->candidate.image, command->problem,
-                          "--seed",         command->seed, "--marker", command->marker,        NULL};
+    const char *argv[] = {command->program, "worker",   "--cuda",        "--device", proof->device ? proof->device : "cuda", "--seed",
+                          command->seed,    "--marker", command->marker, proof->candidate.image};
+    int used = COUNT_OF(argv);
     memcpy(command->argv, argv, sizeof argv);
+    for (int i = 0; i < count && i < CUDA_MOST_PROBLEMS; i++) {
+        if (attest_problem_print(problems[i], command->problems[i], sizeof command->problems[i]) != ATTEST_OK)
+            return false;
+        command->argv[used++] = command->problems[i];
+    }
     command->worker = (struct cuda_worker){command->argv, command->marker};
     return true;
 }
@@ -160,7 +97,7 @@ static bool bench_open(struct proof *proof, const char *tool, const char *remedy
 {
     char why[600];
     *bench = (struct bench){0};
-    if (!cuda_device_find(&bench->device, why, sizeof why))
+    if (!cuda_device_find(proof->device, &bench->device, why, sizeof why))
         gate_say(result, VERDICT_INCONCLUSIVE, "%s", why);
     else if (!(bench->tool = cuda_tool_find(tool)))
         gate_say(result, VERDICT_INCONCLUSIVE, "%s is neither in PATH nor in /usr/local/cuda*/bin; %s", tool, remedy);
@@ -190,74 +127,84 @@ static bool takes(const struct proof *proof, const struct bench *bench, const at
 
 /* ---- memory ------------------------------------------------------------------------------------------------------------------ */
 
-static bool is_small(const attest_problem *p)
+/* What one check came to. */
+struct checked {
+    struct cuda_finding finding;
+    double seconds;
+    char *log;
+};
+
+/* All checks at once, each in a process of its own. */
+static void run_checks(struct proof *proof, const struct bench *bench, const struct cuda_worker *worker,
+                       struct checked checked[CUDA_CHECK_COUNT])
 {
-    double rows = (double)p->batch * (double)p->heads_q * (double)p->seq_q;
-    return rows * (double)p->seq_kv * (double)(p->dim + p->dim_v) <= CHECKED_WORK && rows > 0 && p->seq_kv > 0;
+    double patience = TOOL_PATIENCE * proof->policy.call_seconds;
+    for (int check = 0; check < CUDA_CHECK_COUNT; check++)
+        checked[check].log = gate_path(proof, "%s.log", cuda_check_name((enum cuda_check)check));
+#pragma omp parallel for num_threads(CUDA_CHECK_COUNT) schedule(static, 1)
+    for (int check = 0; check < CUDA_CHECK_COUNT; check++) {
+        double begin = omp_get_wtime();
+        checked[check].finding = (struct cuda_finding){.verdict = VERDICT_INCONCLUSIVE, .sentence = "out of memory"};
+        if (checked[check].log)
+            cuda_sanitizer_run((enum cuda_check)check, bench->tool, worker, patience, checked[check].log, &checked[check].finding);
+        checked[check].seconds = omp_get_wtime() - begin;
+    }
 }
 
-/* Chooses problems that are spread evenly over those of a list that will do. Returns how many. */
-static int spread(const struct proof *proof, const struct bench *bench, const struct problem_list *list, bool small, int most,
-                  const attest_problem **chosen)
+static void check_problems(struct proof *proof, const struct bench *bench, const attest_problem *const *problems, int count,
+                           struct gate_result *result)
 {
-    int good = 0, count = 0, seen = 0;
-    for (int i = 0; i < list->count; i++)
-        good += takes(proof, bench, &list->entries[i].problem) && (!small || is_small(&list->entries[i].problem));
-    for (int i = 0; i < list->count && count < most; i++) {
-        const attest_problem *problem = &list->entries[i].problem;
-        if (!takes(proof, bench, problem) || (small && !is_small(problem)))
-            continue;
-        if (seen++ * most / (good > most ? good : most) >= count)
-            chosen[count++] = problem;
+    struct cuda_worker_command *command = calloc(1, sizeof *command);
+    struct checked checked[CUDA_CHECK_COUNT] = {0};
+    json_t *found = json_object(), *names = json_array();
+    bool made = command && cuda_worker_make(proof, problems, count, command);
+    if (made)
+        run_checks(proof, bench, &command->worker, checked);
+    else
+        gate_say(result, VERDICT_INCONCLUSIVE, "the worker could not be made");
+    if (made)
+        gate_say(result, VERDICT_PASS, "memcheck, racecheck, initcheck and synccheck find nothing on %d problem%s (%s)", count,
+                 count == 1 ? "" : "s", bench->device.name);
+    for (int i = 0; made && i < count; i++)
+        json_add(names, json_string(command->problems[i]));
+    for (int check = CUDA_CHECK_COUNT - 1; made && check >= 0; check--) { /* so that the first one that fails has the last word */
+        const struct cuda_finding *finding = &checked[check].finding;
+        json_put(found, cuda_check_name((enum cuda_check)check),
+                 json_pack("{s:s, s:I, s:I, s:s, s:f}", "verdict", verdict_name(finding->verdict), "errors",
+                           (json_int_t)finding->errors, "warnings", (json_int_t)finding->warnings, "sentence", finding->sentence,
+                           "seconds", checked[check].seconds));
+        bool worse = finding->verdict == VERDICT_FAIL || result->verdict != VERDICT_FAIL;
+        if (finding->verdict != VERDICT_PASS && worse)
+            gate_say(result, finding->verdict, "%s", finding->sentence);
+        if (checked[check].log && access(checked[check].log, R_OK) == 0)
+            json_put(result->artefacts, cuda_check_name((enum cuda_check)check), json_string(checked[check].log));
     }
-    return count;
-}
-
-/* One check on one problem; false if it did not pass, with the result filled. */
-static bool check_problem(struct proof *proof, const struct bench *bench, enum cuda_check check, int number,
-                          const attest_problem *problem, json_t *found, struct gate_result *result)
-{
-    struct cuda_worker_command command = {0};
-    struct cuda_finding finding = {.verdict = VERDICT_INCONCLUSIVE, .sentence = "the worker could not be made"};
-    char artefact[64];
-    char *log = gate_path(proof, "%s_%d.log", cuda_check_name(check), number);
-    if (log && cuda_worker_make(proof, problem, &command)) {
-        cuda_sanitizer_run(check, bench->tool, &command.worker, TOOL_PATIENCE * proof->policy.call_seconds, log, &finding);
-        snprintf(artefact, sizeof artefact, "%s %d", cuda_check_name(check), number);
-        if (access(log, R_OK) == 0)
-            json_put(result->artefacts, artefact, json_string(log));
-    }
-    json_put(found, cuda_check_name(check),
-             json_pack("{s:s, s:I, s:I, s:s}", "verdict", verdict_name(finding.verdict), "errors", (json_int_t)finding.errors,
-                       "warnings", (json_int_t)finding.warnings, "sentence", finding.sentence));
-    free(log);
-    if (finding.verdict != VERDICT_PASS)
-        gate_say(result, finding.verdict, "%.100s: %s", command.problem, finding.sentence);
-    return finding.verdict == VERDICT_PASS;
+    for (int check = 0; check < CUDA_CHECK_COUNT; check++)
+        free(checked[check].log);
+    json_put(result->details, "checked", names);
+    json_put(result->details, "sanitizer", found);
+    free(command);
 }
 
 void cuda_gate_memory(struct proof *proof, struct gate_result *result)
 {
     struct bench bench;
-    const attest_problem *problems[MOST_CHECKED];
+    const struct problem_entry *picked[MOST_CHECKED];
+    const attest_problem *problems[MOST_CHECKED + MOST_PADDED];
+    attest_problem padded[MOST_PADDED];
     if (bench_open(proof, "compute-sanitizer", "it comes with the CUDA toolkit", &bench, result)) {
-        int count = spread(proof, &bench, &proof->suite, true, MOST_CHECKED, problems);
-        json_t *names = json_array(), *found = json_object();
-        bool good = count > 0;
-        for (int i = 0; i < count && good; i++) {
-            char text[ATTEST_PROBLEM_TEXT] = "";
-            attest_problem_print(problems[i], text, sizeof text);
-            json_add(names, json_string(text));
-            for (int check = 0; check < CUDA_CHECK_COUNT && good; check++)
-                good = check_problem(proof, &bench, (enum cuda_check)check, i, problems[i], found, result);
+        int small = pick_problems(proof, CHECKED_FLOPS, picked, MOST_CHECKED), count = 0;
+        for (; count < small; count++)
+            problems[count] = &picked[count]->problem;
+        for (int i = 0; i < small && i < MOST_PADDED; i++) {
+            padded[i] = pick_padded(&picked[i]->problem);
+            if (gate_takes(proof, &padded[i]))
+                problems[count++] = &padded[i];
         }
-        json_put(result->details, "problems", names);
-        json_put(result->details, "sanitizer", found);
         if (count == 0)
             gate_say(result, VERDICT_NOT_APPLICABLE, "the suite has no small problem that the kernel takes");
-        else if (good)
-            gate_say(result, VERDICT_PASS, "memcheck, racecheck, initcheck and synccheck find nothing on %d problem%s (%s)", count,
-                     count == 1 ? "" : "s", bench.device.name);
+        else
+            check_problems(proof, &bench, problems, count, result);
     }
     bench_close(&bench);
 }
@@ -285,30 +232,22 @@ static bool configure_here(const struct bench *bench, const attest_problem *prob
     return false;
 }
 
-static struct cuda_finding profile_problem(struct proof *proof, const struct bench *bench, int number,
-                                           const attest_problem *problem, json_t *row, struct gate_result *result)
+/* Judges the profile of one problem, which is launch `number` of the log. */
+static struct cuda_finding profile_problem(struct proof *proof, const struct bench *bench, const char *log, int number,
+                                           const attest_problem *problem, json_t *row)
 {
-    struct cuda_finding finding = {.verdict = VERDICT_INCONCLUSIVE, .sentence = "the worker could not be made"};
-    struct cuda_worker_command command;
+    struct cuda_finding finding = {.verdict = VERDICT_INCONCLUSIVE};
     struct cuda_configuration configuration;
     struct cuda_profile profile;
     struct inputs inputs;
     enum exit_code code;
     int arch = bench->device.major * 10 + bench->device.minor;
-    char *log = gate_path(proof, "profile_%d.csv", number), artefact[64];
-    bool measured = log && cuda_worker_make(proof, problem, &command) &&
-                    configure_here(bench, problem, &configuration, finding.sentence, sizeof finding.sentence);
-    measured = measured && cuda_profiler_run(bench->tool, arch, &command.worker, TOOL_PATIENCE * proof->policy.call_seconds, log,
-                                             &profile, &finding);
-    if (log && access(log, R_OK) == 0) {
-        snprintf(artefact, sizeof artefact, "profile %d", number);
-        json_put(result->artefacts, artefact, json_string(log));
-    }
-    free(log);
-    if (!measured || !inputs_make(problem, proof->seed, NULL, &inputs, &code, finding.sentence, sizeof finding.sentence))
+    char limiter[96];
+    if (!cuda_profile_parse(log, number, &profile, finding.sentence, sizeof finding.sentence) ||
+        !configure_here(bench, problem, &configuration, finding.sentence, sizeof finding.sentence) ||
+        !inputs_make(problem, proof->seed, NULL, &inputs, &code, finding.sentence, sizeof finding.sentence))
         return finding;
     struct cuda_workload load = cuda_workload(&inputs.layout, &bench->manifest, &configuration);
-    char limiter[96];
     cuda_profile_judge(&profile, &load, &bench->manifest, &configuration, arch, &finding);
     cuda_limiter(&profile, limiter, sizeof limiter);
     json_put(row, "limiter", json_string(limiter));
@@ -319,28 +258,49 @@ static struct cuda_finding profile_problem(struct proof *proof, const struct ben
     return finding;
 }
 
+static void profile_problems(struct proof *proof, const struct bench *bench, const attest_problem *const *problems, int count,
+                             struct gate_result *result)
+{
+    struct cuda_worker_command *command = calloc(1, sizeof *command);
+    struct cuda_finding finding = {.verdict = VERDICT_INCONCLUSIVE, .sentence = "the worker could not be made"};
+    int arch = bench->device.major * 10 + bench->device.minor;
+    char *path = gate_path(proof, "profile.csv"), *log = NULL;
+    json_t *rows = json_array();
+    if (command && path && cuda_worker_make(proof, problems, count, command))
+        log = cuda_profiler_run(bench->tool, arch, count, &command->worker, TOOL_PATIENCE * proof->policy.call_seconds, path, &finding);
+    if (path && access(path, R_OK) == 0)
+        json_put(result->artefacts, "profile", json_string(path));
+    gate_say(result, finding.verdict, "%s", finding.sentence);
+    for (int i = 0; i < count && log; i++) {
+        json_t *row = json_object();
+        finding = profile_problem(proof, bench, log, i, problems[i], row);
+        json_put(row, "problem", json_string(command->problems[i]));
+        json_put(row, "verdict", json_string(verdict_name(finding.verdict)));
+        json_put(row, "sentence", json_string(finding.sentence));
+        json_add(rows, row);
+        gate_say(result, finding.verdict, "%.100s: %s", command->problems[i], finding.sentence);
+        if (finding.verdict != VERDICT_PASS)
+            break;
+    }
+    json_put(result->details, "problems", rows);
+    free(command);
+    free(path);
+    free(log);
+}
+
 void cuda_gate_profile(struct proof *proof, struct gate_result *result)
 {
     struct bench bench;
     const attest_problem *problems[MOST_PROFILED];
     if (bench_open(proof, "ncu", "it is part of Nsight Compute", &bench, result)) {
-        int count = spread(proof, &bench, &proof->timed, false, MOST_PROFILED, problems);
-        json_t *rows = json_array();
-        gate_say(result, VERDICT_NOT_APPLICABLE, "none of the timed problems is one that the kernel takes");
-        for (int i = 0; i < count; i++) {
-            char text[ATTEST_PROBLEM_TEXT] = "";
-            json_t *row = json_object();
-            attest_problem_print(problems[i], text, sizeof text);
-            struct cuda_finding finding = profile_problem(proof, &bench, i, problems[i], row, result);
-            json_put(row, "problem", json_string(text));
-            json_put(row, "verdict", json_string(verdict_name(finding.verdict)));
-            json_put(row, "sentence", json_string(finding.sentence));
-            json_add(rows, row);
-            gate_say(result, finding.verdict, "%.100s: %s", text, finding.sentence);
-            if (finding.verdict != VERDICT_PASS)
-                break;
-        }
-        json_put(result->details, "problems", rows);
+        int count = 0;
+        for (int i = 0; i < proof->timed.count && count < MOST_PROFILED; i++)
+            if (takes(proof, &bench, &proof->timed.entries[i].problem))
+                problems[count++] = &proof->timed.entries[i].problem;
+        if (count == 0)
+            gate_say(result, VERDICT_NOT_APPLICABLE, "none of the timed problems is one that the kernel takes");
+        else
+            profile_problems(proof, &bench, problems, count, result);
     }
     bench_close(&bench);
 }

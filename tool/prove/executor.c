@@ -94,7 +94,7 @@ static int64_t memory_used(const struct executor *executor)
 /* False, and the worker ended, if it is past its time or its memory. */
 static bool may_go_on(struct executor *executor, double deadline, struct execution *execution)
 {
-    int64_t used = executor->relaxed ? 0 : memory_used(executor);
+    int64_t used = executor->relaxed || executor->on_device ? 0 : memory_used(executor);
     if (used > executor->memory) {
         ending_say(execution, EXECUTION_GREEDY, "it used %.0f MiB of memory; %.0f are allowed beside the tensors",
                    (double)used / 0x1p20, (double)executor->memory / 0x1p20);
@@ -206,11 +206,12 @@ static bool greet(struct executor *executor, const struct executor_spec *spec, i
         name = path;
     hello->head = (struct message_head){.kind = MESSAGE_HELLO, .number = random_number()};
     hello->threads = spec->threads;
-    hello->guard = spec->guard;
+    hello->guard = executor->guard;
     hello->relaxed = spec->relaxed;
     hello->is_image = spec->image != NULL;
     snprintf(hello->name, sizeof hello->name, "%s", name ? name : "");
     snprintf(hello->scratch, sizeof hello->scratch, "%s", spec->scratch ? spec->scratch : "");
+    snprintf(hello->device, sizeof hello->device, "%s", spec->device ? spec->device : "cpu");
     bool good = request_ready(executor, hello, sizeof *hello, &board, 1, &ready, execution) && stand_still(executor, execution);
     free(hello);
     if (!good)
@@ -240,7 +241,8 @@ struct executor *executor_open(const struct executor_spec *spec, struct executio
     executor->control = executor->output = -1;
     executor->seconds = spec->seconds > 0 ? spec->seconds : default_policy.call_seconds;
     executor->memory = spec->memory > 0 ? spec->memory : (int64_t)default_policy.memory_mb << 20;
-    executor->guard = spec->guard;
+    executor->on_device = spec->device != NULL;
+    executor->guard = spec->device && spec->guard != GUARD_FAR ? GUARD_BANDS : spec->guard;
     executor->relaxed = spec->relaxed;
     bool good = process_start(executor, spec, &board, execution) && greet(executor, spec, board, execution);
     if (board >= 0)
@@ -260,6 +262,8 @@ const struct kernel_facts *executor_facts(const struct executor *executor)
 
 json_t *executor_sandbox(const struct executor *executor)
 {
+    if (executor->on_device) /* there is no code of the kernel's in the worker */
+        return json_pack("{s:b}", "device_code_alone", 1);
     return json_pack("{s:i, s:b, s:b, s:b, s:b}", "landlock", executor->landlock, "seccomp", executor->seccomp, "network_namespace",
                      executor->has_own_network, "inputs_read_only", 1, "relaxed", executor->relaxed);
 }
@@ -290,6 +294,8 @@ bool executor_load(struct executor *executor, int slot, const struct inputs *inp
         arena->file[i] = -1;
     }
     struct execution trouble;
+    if (!good && executor->on_device && execution->end == EXECUTION_CRASHED && executor->pid)
+        give_up_on(executor, execution);
     if (executor->pid && !stand_still(executor, &trouble)) {
         *execution = trouble;
         good = false;
@@ -316,24 +322,55 @@ void executor_poison(struct executor *executor, int slot, int byte)
         arena_poison(&executor->slots[slot], byte);
 }
 
-struct execution executor_run(struct executor *executor, const int *slots, int count, int rubbish)
+/* A worker that says itself that it cannot go on: the GPU has stopped working for it. */
+static void take_leave(struct executor *executor, const struct ready *done, struct execution *execution)
 {
-    static struct ready ready;
-    struct run run = {.head = {.kind = MESSAGE_RUN, .number = random_number()}, .count = count, .rubbish = rubbish};
-    struct message_head go = {.kind = MESSAGE_GO, .number = random_number()}, done;
+    ending_say(execution, (enum execution_end)done->head.end, "%s", done->sentence);
+    if (execution->end == EXECUTION_CRASHED)
+        give_up_on(executor, execution);
+}
+
+static struct execution run_or_time(struct executor *executor, struct run *run, const int *slots, double *seconds)
+{
+    static struct ready ready, done;
+    struct message_head go = {.kind = MESSAGE_GO, .number = random_number()};
     struct execution execution;
     if (!is_there(executor, &execution))
         return execution;
-    for (int i = 0; i < count && i < EXECUTOR_SLOTS; i++)
-        run.slots[i] = slots[i];
+    run->head = (struct message_head){.kind = MESSAGE_RUN, .number = random_number()};
+    for (int i = 0; i < run->count && i < EXECUTOR_SLOTS; i++)
+        run->slots[i] = slots[i];
     process_wake(executor);
-    if (request_ready(executor, &run, sizeof run, NULL, 0, &ready, &execution) &&
-        exchange(executor, &go, sizeof go, NULL, 0, MESSAGE_DONE, &done, sizeof done, &execution) && done.end != EXECUTION_DONE)
-        ending_say(&execution, EXECUTION_INVALID, "libattest did not take the tensors: something in the worker was overwritten");
+    if (!request_ready(executor, run, sizeof *run, NULL, 0, &ready, &execution)) {
+        if (executor->on_device && execution.end == EXECUTION_CRASHED)
+            give_up_on(executor, &execution);
+    } else if (exchange(executor, &go, sizeof go, NULL, 0, MESSAGE_DONE, &done, sizeof done, &execution)) {
+        done.sentence[sizeof done.sentence - 1] = '\0';
+        ending_clean(done.sentence);
+        *seconds = done.seconds;
+        if (done.head.end != EXECUTION_DONE && executor->on_device)
+            take_leave(executor, &done, &execution);
+        else if (done.head.end != EXECUTION_DONE)
+            ending_say(&execution, EXECUTION_INVALID,
+                       "libattest did not take the tensors: something in the worker was overwritten");
+    }
     struct execution trouble;
     if (executor->pid && !stand_still(executor, &trouble))
         return trouble;
     return execution;
+}
+
+struct execution executor_run(struct executor *executor, const int *slots, int count, int rubbish)
+{
+    struct run run = {.count = count, .rubbish = rubbish};
+    double seconds;
+    return run_or_time(executor, &run, slots, &seconds);
+}
+
+struct execution executor_time(struct executor *executor, const int *slots, int count, int replays, double *seconds)
+{
+    struct run run = {.count = count, .rubbish = -1, .replays = replays > 0 ? replays : 1};
+    return run_or_time(executor, &run, slots, seconds);
 }
 
 attest_tensors executor_outputs(struct executor *executor, int slot)

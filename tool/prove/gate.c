@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda_manifest.h"
+
 #define GATE(name, needed, claim) {#name, claim, gate_##name, needed},
 const struct gate gates[] = {
 #include "gates.def"
@@ -87,17 +89,16 @@ struct executor *gate_open(struct proof *proof, enum guard guard, struct gate_re
 {
     struct execution execution;
     struct executor_spec spec = {.image = proof->candidate.image,
+                                 .device = proof->device,
                                  .threads = proof->threads,
                                  .guard = guard,
                                  .seconds = proof->policy.call_seconds,
                                  .memory = (int64_t)proof->policy.memory_mb << 20};
-    if (proof->candidate.cuda) {
-        gate_say(result, VERDICT_INCONCLUSIVE, "it runs on a GPU, which this build cannot drive: nothing was run");
-        return NULL;
-    }
     struct executor *executor = executor_open(&spec, &execution);
     if (executor)
         proof->facts = *executor_facts(executor);
+    else if (execution.end == EXECUTION_LACKING && proof->device)
+        gate_say(result, VERDICT_INCONCLUSIVE, "nothing was run: %s", execution.sentence);
     else
         gate_say(result, execution.end == EXECUTION_LACKING ? VERDICT_INCONCLUSIVE : VERDICT_FAIL, "the kernel does not load: %s",
                  execution.sentence);
@@ -106,6 +107,9 @@ struct executor *gate_open(struct proof *proof, enum guard guard, struct gate_re
 
 bool gate_takes(const struct proof *proof, const attest_problem *problem)
 {
+    char text[256];
+    if (proof->manifest && cuda_manifest_refusal(proof->manifest, problem, text, sizeof text))
+        return false;
     return (!proof->candidate.dtype || proof->candidate.dtype == problem->dtype) && (proof->facts.dtypes >> problem->dtype & 1) &&
            !(problem->flags & proof->facts.refuses);
 }

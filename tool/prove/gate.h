@@ -25,6 +25,8 @@ struct opponent {
 };
 #define OPPONENT_LIBRARY "the library's choice" /* problem by problem: executor_spec with neither image nor kernel */
 
+struct cuda_manifest;
+
 struct proof {
     struct session *session;
     struct candidate candidate;
@@ -38,6 +40,8 @@ struct proof {
     const char *clock;         /* NULL: the real one. Else how to simulate it: see statistics.h. For tests. */
     struct kernel_facts facts; /* valid once a worker has loaded the image */
     int threads;
+    const char *device;             /* of a CUDA candidate: "cuda", "cuda:1"; NULL: the CPU */
+    struct cuda_manifest *manifest; /* of a CUDA candidate, once the build gate has read it */
 };
 
 /* What a gate found. `details` and `artefacts` are made by the caller as empty objects. */
@@ -69,7 +73,7 @@ enum exit_code gates_check(struct session *session);
 /* Sets verdict and sentence; a gate ends with it. */
 void gate_say(struct gate_result *result, enum verdict verdict, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* A worker for the candidate (its `checked` image if asked for) with the given guard; NULL, and the result filled, if it does not
+/* A worker for the candidate with the given guard; NULL, and the result filled, if it does not
  * start. Fills proof->facts. */
 struct executor *gate_open(struct proof *proof, enum guard guard, struct gate_result *result);
 

@@ -34,6 +34,7 @@ static struct executor *open_worker(const struct proof *proof, const char *image
 {
     struct executor_spec spec = {.image = image,
                                  .kernel = kernel,
+                                 .device = proof->device,
                                  .threads = proof->threads,
                                  .guard = guard,
                                  .seconds = proof->policy.call_seconds,
@@ -76,7 +77,7 @@ void gate_correctness(struct proof *proof, struct gate_result *result)
         .device = proof->candidate.cuda,
         .reproduce = reproduce,
     };
-    struct executor *far = proof->candidate.cuda ? NULL : open_worker(proof, proof->candidate.image, NULL, GUARD_FAR, &execution);
+    struct executor *far = open_worker(proof, proof->candidate.image, NULL, GUARD_FAR, &execution);
     if (far)
         correctness.far = (struct subject){run_guarded, far};
     if (champion) {

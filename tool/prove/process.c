@@ -89,6 +89,7 @@ struct birth {
     pid_t parent;
     int control, output;
     unsigned long data; /* limit of private memory; 0: none */
+    bool on_device;
     char **command, **environment;
 };
 
@@ -106,8 +107,8 @@ static void become_worker(const struct birth *birth)
     if (syscall(SYS_close_range, CONTROL_FILE + 1, ~0u, 0) != 0)
         for (int i = CONTROL_FILE + 1; i < 1024; i++)
             close(i);
-    sandbox_before_exec(birth->parent, birth->data, FILE_MB << 20);
-    if (!birth->data)
+    sandbox_before_exec(birth->parent, birth->data, FILE_MB << 20, birth->on_device);
+    if (!birth->data && !birth->on_device)
         personality(ADDR_NO_RANDOMIZE); /* sanitizers want their shadow memory at fixed places */
     execvpe(birth->command[0], birth->command, birth->environment);
     _exit(errno == ENOENT ? 127 : 126);
@@ -119,7 +120,8 @@ bool process_start(struct executor *executor, const struct executor_spec *spec, 
     int64_t threads = spec->threads > 0 ? spec->threads : sysconf(_SC_NPROCESSORS_ONLN);
     int64_t room = executor->memory + ((BASE_MEMORY_MB + threads * THREAD_MEMORY_MB) << 20);
     struct birth birth = {.parent = getpid(),
-                          .data = spec->relaxed ? 0 : (unsigned long)room,
+                          .data = spec->relaxed || spec->device ? 0 : (unsigned long)room,
+                          .on_device = spec->device != NULL,
                           .command = make_command(spec),
                           .environment = make_environment(spec)};
     bool read_only = false;

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cuda_manifest.h"
 #include "embedded.h"
 #include "evidence/champions.h"
 #include "evidence/decision.h"
@@ -32,7 +33,8 @@ static enum exit_code load_suites(struct session *session, struct proof *proof)
                                          : suite_load_embedded(session, &proof->suite, &embedded_prove_suite);
     if (code == EXIT_PASS)
         code = options->timed ? suite_load(session, &proof->timed, options->timed)
-                              : suite_load_embedded(session, &proof->timed, &embedded_speed_suite);
+                              : suite_load_embedded(session, &proof->timed,
+                                                    proof->candidate.cuda ? &embedded_gpu_speed_suite : &embedded_speed_suite);
     return code;
 }
 
@@ -42,6 +44,8 @@ enum exit_code proof_open(struct session *session, const char *word, struct proo
     *proof = (struct proof){.session = session, .policy = default_policy, .clock = session->options.clock};
     proof->threads = attest_context_threads(session->context);
     enum exit_code code = candidate_open(session, word, &proof->candidate);
+    if (code == EXIT_PASS && proof->candidate.cuda)
+        proof->device = session->options.device ? session->options.device : "cuda";
     if (code == EXIT_PASS)
         code = load_suites(session, proof);
     if (code != EXIT_PASS)
@@ -73,6 +77,9 @@ void proof_close(struct proof *proof)
     free(proof->folder);
     free(proof->opponent.name);
     free(proof->opponent.image);
+    if (proof->manifest)
+        cuda_manifest_free(proof->manifest);
+    free(proof->manifest);
     problem_list_free(&proof->suite);
     problem_list_free(&proof->timed);
     candidate_close(&proof->candidate);

@@ -7,7 +7,7 @@
  *     LOAD    a problem, where its tensors lie;   maps them, makes a plan        -> READY, or a refusal
  *             the fds of inputs and outputs
  *     RUN     slots, rubbish                      fills the workspace            -> READY
- *     GO                                          runs the kernel on the slots   -> DONE
+ *     GO                                          runs the kernel on the slots   -> DONE, or how it failed
  *     END                                         exits with status 0
  *
  * Every answer repeats the number of its request, which the supervisor draws at random. An answer of another length, kind or number
@@ -68,6 +68,7 @@ struct hello {
     uint32_t is_image;
     char name[4096];    /* path of the image, or name of the kernel */
     char scratch[4096]; /* folder where the worker may write, or "" */
+    char device[32];    /* as of attest_context_create_on */
 };
 
 struct load {
@@ -82,12 +83,14 @@ struct run {
     struct message_head head;
     int32_t count;
     int32_t rubbish;
+    int32_t replays; /* 0: run; else time a graph of these calls, replayed so often, by the clock of the GPU */
     int32_t slots[EXECUTOR_SLOTS];
 };
 
-/* READY, with facts after HELLO. If head.end is not EXECUTION_DONE, `sentence` says why. */
+/* READY, with facts after HELLO, and DONE. If head.end is not EXECUTION_DONE, `sentence` says why. */
 struct ready {
     struct message_head head;
+    double seconds; /* of one call, if it was timed */
     char sentence[640];
     struct kernel_facts facts;
     int32_t landlock; /* version of its interface, 0: none */

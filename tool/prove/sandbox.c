@@ -52,16 +52,18 @@ static void limit(int which, unsigned long most)
     setrlimit((__rlimit_resource_t)which, &value);
 }
 
-void sandbox_before_exec(int parent, unsigned long data, unsigned long file_size)
+void sandbox_before_exec(int parent, unsigned long data, unsigned long file_size, bool driver)
 {
     setsid();
-    if (unshare(CLONE_NEWNET) != 0)
+    if (!driver && unshare(CLONE_NEWNET) != 0)
         unshare(CLONE_NEWUSER | CLONE_NEWNET);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* after unshare, which forgets it */
     if (getppid() != parent)
         _exit(127);
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     limit(RLIMIT_CORE, 0);
+    if (driver)
+        return;
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     limit(RLIMIT_NOFILE, 16384); /* so many that a leak is seen as one */
     limit(RLIMIT_FSIZE, file_size);
     limit(RLIMIT_CPU, 24 * 3600);

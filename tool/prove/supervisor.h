@@ -18,7 +18,7 @@ struct executor {
     double seconds;
     int64_t memory;
     enum guard guard;
-    bool relaxed, stopped;
+    bool relaxed, stopped, on_device;
     struct kernel_facts facts;
     int landlock;                  /* version, as the worker says */
     bool seccomp, has_own_network; /* as the system says */

@@ -22,8 +22,10 @@
 #include <unistd.h>
 
 #include "protocol.h"
+#include "cuda_index.h"
 #include "sandbox.h"
 #include "scratch.h"
+#include "worker_device.h"
 
 enum { ALTERNATE_STACK = 1 << 16 }; /* bytes; a frame with AVX-512 and AMX state takes about 12 KiB */
 
@@ -34,6 +36,7 @@ struct mapping {
 
 struct worker_slot {
     struct mapping mapping;
+    struct device_slot device; /* on a GPU, instead of the mapping */
     attest_plan *plan;
     attest_tensors tensors;
 };
@@ -43,6 +46,9 @@ static struct worker {
     attest_context *context;
     struct board *board;
     const char *kernel; /* name to make plans with; NULL: the library's choice */
+    bool on_device;
+    struct cuda_loaded loaded; /* the candidate on a GPU */
+    struct device_workspace device_workspace;
     struct kernel_facts facts;
     struct worker_slot slots[EXECUTOR_SLOTS];
     struct mapping room; /* of the workspace */
@@ -75,13 +81,18 @@ static void say(const void *message, size_t size)
             _exit(EXIT_LOST);
 }
 
-static void say_ready(uint64_t number, bool good)
+static void say_answer(enum message_kind kind, uint64_t number, bool good)
 {
-    answer.head.kind = MESSAGE_READY;
+    answer.head.kind = kind;
     answer.head.number = number;
     if (good)
         answer.head.end = EXECUTION_DONE;
     say(&answer, sizeof answer);
+}
+
+static void say_ready(uint64_t number, bool good)
+{
+    say_answer(MESSAGE_READY, number, good);
 }
 
 /* A message with the files that came along. */
@@ -189,6 +200,13 @@ static void probe_facts(struct kernel_facts *facts)
     }
 }
 
+/* A kernel of the library for GPUs: its name says the type. What else it does not take it says problem by problem. */
+static void guess_facts(struct kernel_facts *facts)
+{
+    facts->dtypes = (strstr(facts->name, "_f32_") ? ATTEST_TAKES_F32 : 0u) | (strstr(facts->name, "_f16_") ? ATTEST_TAKES_F16 : 0u) |
+                    (strstr(facts->name, "_bf16_") ? ATTEST_TAKES_BF16 : 0u);
+}
+
 /* The kernel of that name; or, without a name, whatever the library chooses for each problem. */
 static bool find_library_kernel(void)
 {
@@ -205,7 +223,10 @@ static bool find_library_kernel(void)
         snprintf(worker.facts.name, sizeof worker.facts.name, "%s", info.name);
         snprintf(worker.facts.needs, sizeof worker.facts.needs, "%s", info.needs);
         snprintf(worker.facts.summary, sizeof worker.facts.summary, "%s", info.summary);
-        probe_facts(&worker.facts);
+        if (worker.on_device)
+            guess_facts(&worker.facts);
+        else
+            probe_facts(&worker.facts);
         return true;
     }
     return refuse(EXECUTION_INVALID, "no kernel of this build is called %.100s; 'attest list' names them", worker.hello.name);
@@ -238,6 +259,36 @@ static bool load_image(void)
     return true;
 }
 
+/* The images of a candidate for GPUs. */
+static bool load_index(void)
+{
+    char why[512];
+    if (!cuda_index_load(worker.hello.name, &worker.loaded, why, sizeof why))
+        return refuse(EXECUTION_INVALID, "it cannot be loaded: %.500s", why);
+    const attest_cuda_kernel *kernel = &worker.loaded.kernel;
+    attest_status status = attest_context_add_cuda_kernel(worker.context, kernel);
+    if (status != ATTEST_OK)
+        return refuse(status == ATTEST_ERROR_UNAVAILABLE ? EXECUTION_LACKING : EXECUTION_INVALID,
+                      "libattest does not take its table: %.500s", attest_context_detail(worker.context));
+    snprintf(worker.facts.name, sizeof worker.facts.name, "%s", kernel->name);
+    snprintf(worker.facts.needs, sizeof worker.facts.needs, "%s", worker.loaded.needs);
+    snprintf(worker.facts.summary, sizeof worker.facts.summary, "%s", kernel->summary);
+    worker.facts.dtypes = kernel->dtypes;
+    worker.facts.refuses = kernel->refuses;
+    worker.kernel = worker.facts.name;
+    return true;
+}
+
+/* A worker that runs no code of the kernel's own: it needs the driver, and no sandbox. */
+static bool set_up_device(void)
+{
+    attest_status status = attest_context_create_on(worker.hello.device, &worker.context);
+    if (status != ATTEST_OK)
+        return refuse(EXECUTION_LACKING, "%.600s", worker.context ? attest_context_detail(worker.context) : "out of memory");
+    watch_for_crashes();
+    return worker.hello.is_image ? load_index() : find_library_kernel();
+}
+
 static bool set_up(void)
 {
     const struct hello *hello = &worker.hello;
@@ -245,7 +296,7 @@ static bool set_up(void)
     memcpy(&worker.poison, &symbol, sizeof worker.poison);
     symbol = dlsym(RTLD_DEFAULT, "__asan_unpoison_memory_region");
     memcpy(&worker.unpoison, &symbol, sizeof worker.unpoison);
-    attest_status status = attest_context_create(&worker.context);
+    attest_status status = attest_context_create_on("cpu", &worker.context);
     if (status == ATTEST_OK && hello->threads > 0)
         status = attest_context_set_threads(worker.context, hello->threads);
     if (status != ATTEST_OK)
@@ -380,6 +431,29 @@ static bool make_workspace(uint32_t shift)
     return true;
 }
 
+/* The tensors and the workspace on a GPU. */
+static bool load_on_device(const struct load *load, const int files[2], struct worker_slot *slot)
+{
+    enum execution_end end = EXECUTION_LACKING;
+    char why[512];
+    size_t most = 0;
+    if (!device_slot_make(&slot->device, worker.context, load, files, worker.hello.guard == GUARD_FAR, &end, why, sizeof why))
+        return refuse(end, "%s", why);
+    slot->tensors = slot->device.tensors;
+    for (int i = 0; i < EXECUTOR_SLOTS; i++)
+        if (worker.slots[i].plan && attest_plan_workspace_size(worker.slots[i].plan) > most)
+            most = attest_plan_workspace_size(worker.slots[i].plan);
+    attest_status status = device_workspace_make(&worker.device_workspace, worker.context, most);
+    worker.workspace_size = most;
+    if (status != ATTEST_OK) {
+        device_slot_free(&slot->device);
+        return refuse(status == ATTEST_ERROR_DEVICE ? EXECUTION_CRASHED : EXECUTION_GREEDY,
+                      "its workspace of %zu bytes: %.400s", most, attest_context_detail(worker.context));
+    }
+    worker.workspace = device_workspace_at(&worker.device_workspace);
+    return true;
+}
+
 static bool load_slot(const struct load *load, const int files[2])
 {
     if (load->slot < 0 || load->slot >= EXECUTOR_SLOTS)
@@ -390,12 +464,15 @@ static bool load_slot(const struct load *load, const int files[2])
     attest_plan_destroy(slot->plan);
     slot->plan = NULL;
     unmap(&slot->mapping);
+    device_slot_free(&slot->device);
     attest_problem problem = problem_of(load);
     attest_status status = attest_plan_create(worker.context, &problem, worker.kernel, &slot->plan);
     if (status != ATTEST_OK)
-        return refuse(status == ATTEST_ERROR_UNSUPPORTED ? EXECUTION_REFUSED : EXECUTION_LACKING, "%.600s",
-                      attest_context_detail(worker.context));
-    if (map_pieces(load, files, slot) && make_workspace(load->shift))
+        return refuse(status == ATTEST_ERROR_UNSUPPORTED ? EXECUTION_REFUSED
+                      : status == ATTEST_ERROR_DEVICE    ? EXECUTION_CRASHED
+                                                         : EXECUTION_LACKING,
+                      "%.600s", attest_context_detail(worker.context));
+    if (worker.on_device ? load_on_device(load, files, slot) : map_pieces(load, files, slot) && make_workspace(load->shift))
         return true;
     attest_plan_destroy(slot->plan);
     slot->plan = NULL;
@@ -414,22 +491,85 @@ static bool may_run(const struct run *run)
     return true;
 }
 
+/* What the GPU complains of ends its work for this process. */
+static bool device_failed(attest_status status)
+{
+    return refuse(status == ATTEST_ERROR_DEVICE   ? EXECUTION_CRASHED
+                  : status == ATTEST_ERROR_MEMORY ? EXECUTION_LACKING
+                                                  : EXECUTION_INVALID,
+                  "%s%.600s", status == ATTEST_ERROR_DEVICE ? "" : "libattest did not take the tensors: ",
+                  attest_context_detail(worker.context));
+}
+
+/* Puts the tensors of the slots where the kernel will see them, and rubbish into the workspace. */
+static bool prepare(const struct run *run)
+{
+    attest_status status = ATTEST_OK;
+    if (!may_run(run))
+        return false;
+    if (!worker.on_device) {
+        if (run->rubbish >= 0)
+            memset(worker.workspace, run->rubbish, worker.workspace_size);
+        return true;
+    }
+    for (int i = 0; i < run->count && status == ATTEST_OK; i++)
+        status = device_slot_put(&worker.slots[run->slots[i]].device);
+    if (status == ATTEST_OK && run->rubbish >= 0)
+        status = attest_memory_set(worker.context, worker.workspace, run->rubbish, worker.workspace_size, NULL);
+    if (status == ATTEST_OK)
+        status = attest_synchronize(worker.context, NULL);
+    return status == ATTEST_OK || device_failed(status);
+}
+
+/* Runs the slots, or times them by the clock of the GPU. */
+static attest_status compute(const struct run *run)
+{
+    attest_cuda_call calls[EXECUTOR_SLOTS];
+    attest_status status = ATTEST_OK;
+    if (run->replays > 0 && worker.on_device) {
+        for (int i = 0; i < run->count; i++) {
+            const struct worker_slot *slot = &worker.slots[run->slots[i]];
+            calls[i] = (attest_cuda_call){slot->plan, &slot->tensors, worker.workspace, worker.workspace_size};
+        }
+        return attest_cuda_time(worker.context, calls, run->count, run->replays, &answer.seconds);
+    }
+    for (int i = 0; i < run->count; i++) {
+        const struct worker_slot *slot = &worker.slots[run->slots[i]];
+        attest_status this = attest_run(worker.context, slot->plan, &slot->tensors, worker.workspace, worker.workspace_size, NULL);
+        status = status == ATTEST_OK ? this : status;
+    }
+    return status;
+}
+
+/* Brings the outputs back from a GPU, and looks at what should not have changed there. */
+static bool collect(const struct run *run)
+{
+    enum execution_end end = EXECUTION_INVALID;
+    char why[512];
+    attest_status status = attest_synchronize(worker.context, NULL);
+    if (status != ATTEST_OK)
+        return device_failed(status);
+    for (int i = 0; i < run->count; i++)
+        if (!device_slot_get(&worker.slots[run->slots[i]].device, &end, why, sizeof why))
+            return refuse(end, "%s", why);
+    return device_workspace_intact(&worker.device_workspace, why, sizeof why) || refuse(EXECUTION_INVALID, "%s", why);
+}
+
 static void run_slots(const struct run *run)
 {
-    struct message_head go, done = {.kind = MESSAGE_DONE, .end = EXECUTION_DONE};
-    bool good = may_run(run);
-    if (good && run->rubbish >= 0)
-        memset(worker.workspace, run->rubbish, worker.workspace_size);
+    struct message_head go;
+    bool good = prepare(run);
     say_ready(run->head.number, good);
     if (!good || hear(&go, sizeof go, NULL, 0) != (ssize_t)sizeof go || go.kind != MESSAGE_GO)
         return;
-    for (int i = 0; i < run->count; i++) {
-        const struct worker_slot *slot = &worker.slots[run->slots[i]];
-        if (attest_run(worker.context, slot->plan, &slot->tensors, worker.workspace, worker.workspace_size, NULL) != ATTEST_OK)
-            done.end = EXECUTION_INVALID;
-    }
-    done.number = go.number;
-    say(&done, sizeof done);
+    attest_status status = compute(run);
+    if (status != ATTEST_OK && worker.on_device)
+        good = device_failed(status);
+    else if (status != ATTEST_OK)
+        good = refuse(EXECUTION_INVALID, "libattest did not take the tensors");
+    else if (worker.on_device)
+        good = collect(run);
+    say_answer(MESSAGE_DONE, go.number, good);
 }
 
 /* ---- the conversation ----------------------------------------------------------------------------------------------- */
@@ -444,7 +584,8 @@ static bool begin(void)
     close(files[0]);
     if (worker.board == MAP_FAILED)
         return false;
-    bool good = set_up();
+    worker.on_device = strcmp(worker.hello.device, "cpu") != 0;
+    bool good = worker.on_device ? set_up_device() : set_up();
     answer.facts = worker.facts;
     answer.landlock = worker.landlock;
     say_ready(worker.hello.head.number, good);
