@@ -54,6 +54,7 @@ constexpr int OUT_QUADS = D / 32;        // of a thread, in a row of O
 constexpr float LOG2_E = 1.4426950408889634f, LN_2 = 0.6931471805599453f;
 constexpr unsigned ALL_LANES = 0xffffffffu;
 
+static_assert(GROUP_THREADS / QUADS == 4, "see copy_keys");
 static_assert(BLOCK_Q == 64 && BLOCK_KV % 32 == 0 && GROUPS >= 1 && GROUP_THREADS == D, "see Map");
 
 struct Group {
@@ -115,18 +116,25 @@ template <bool Swizzled>
 __device__ inline void copy_keys(const attest_cuda_args &args, const attest_tile &tile, const void *data, const int64_t *stride,
                                  int dim, int first, int end, bool aligned, float *KV_smem)
 {
+    constexpr int STEP = GROUP_THREADS / QUADS; // keys that the group copies at once
     const float *base = (const float *)data;
-    const int thread = threadIdx.x % GROUP_THREADS, quad = thread % QUADS;
+    const int thread = threadIdx.x % GROUP_THREADS, quad = thread % QUADS, key_0 = thread / QUADS;
     const bool paged = attest_has(args, ATTEST_PAGED);
-    int64_t at = paged ? 0 : attest_key_offset(args, stride, tile, first + thread / QUADS) + quad * 4;
-#pragma unroll 4
-    for (int key = thread / QUADS; key < BLOCK_KV; key += GROUP_THREADS / QUADS) {
+    if (aligned && !paged && dim == D && first + BLOCK_KV <= end) {
+        const float *from = base + attest_key_offset(args, stride, tile, first + key_0) + quad * 4;
+#pragma unroll
+        for (int n = 0; n < BLOCK_KV / STEP; n++, from += STEP * stride[2]) {
+            int key = key_0 + n * STEP;
+            copy16(quad_at(KV_smem, QUADS, key, Swizzled ? quad ^ (n * STEP / 4 & 7) : quad), from, 16);
+        }
+        return;
+    }
+#pragma unroll 1
+    for (int key = key_0; key < BLOCK_KV; key += STEP) {
         bool there = first + key < end;
-        if (paged)
-            at = there ? attest_key_offset(args, stride, tile, first + key) + quad * 4 : 0;
+        int64_t at = there ? attest_key_offset(args, stride, tile, first + key) + quad * 4 : 0;
         copy_quad(quad_at(KV_smem, QUADS, key, Swizzled ? quad ^ (key / 4 & 7) : quad), base + at, base, there ? dim - quad * 4 : 0,
                   aligned);
-        at += GROUP_THREADS / QUADS * stride[2];
     }
 }
 
@@ -163,6 +171,37 @@ __device__ inline float modify(const attest_cuda_args &args, const attest_tile &
     if (attest_has(args, ATTEST_BIAS))
         s += attest_load(args.bias, args.dtype_bias, attest_bias_offset(args, tile, head, i) + j * args.stride_bias[3]);
     return s * LOG2_E;
+}
+
+// O += P V. A key that a bias hides from all rows of the thread must not be multiplied, it may be NaN.
+template <bool Biased>
+__device__ inline void add_values(Group &own, int row_0, int column, int swizzle, float (&O_rmem)[ROWS][OUT_QUADS][4])
+{
+#pragma unroll 2
+    for (int key = 0; key < BLOCK_KV; key += 4) {
+        float4 p[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            p[r] = load_quad(quad_at(own.P, BLOCK_KV / 4, row_0 + r * 4, key / 4 ^ swizzle));
+#pragma unroll
+        for (int c = 0; c < 4; c++) {
+            bool hidden = Biased;
+#pragma unroll
+            for (int r = 0; r < ROWS && Biased; r++)
+                hidden = hidden && part(p[r], c) == 0;
+#pragma unroll
+            for (int n = 0; n < OUT_QUADS; n++) {
+                float4 v = load_quad(quad_at(own.V, QUADS, key + c, n * 8 + column));
+                if (hidden)
+                    v = make_float4(0, 0, 0, 0);
+#pragma unroll
+                for (int d = 0; d < 4; d++)
+#pragma unroll
+                    for (int r = 0; r < ROWS; r++)
+                        O_rmem[r][n][d] = fmaf(part(p[r], c), part(v, d), O_rmem[r][n][d]);
+            }
+        }
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(const __grid_constant__ attest_cuda_args args)
@@ -320,35 +359,10 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
         copies_wait<1>();
         barrier(1 + group, GROUP_THREADS); // V and P have been written
 
-        // O += P V
-#pragma unroll 1
-        for (int key = 0; key < BLOCK_KV; key += 4) {
-            float4 p[ROWS];
-#pragma unroll
-            for (int r = 0; r < ROWS; r++)
-                p[r] = load_quad(quad_at(own.P, BLOCK_KV / 4, row_0 + r * 4, key / 4 ^ swizzle));
-#pragma unroll
-            for (int c = 0; c < 4; c++) {
-                float weight = 1;
-                if (biased) { // a key that the bias hides must not be multiplied, it may be NaN
-                    weight = 0;
-#pragma unroll
-                    for (int r = 0; r < ROWS; r++)
-                        weight = part(p[r], c) == 0 ? weight : 1;
-                }
-#pragma unroll
-                for (int n = 0; n < OUT_QUADS; n++) {
-                    float4 v = load_quad(quad_at(own.V, QUADS, key + c, n * 8 + column));
-                    if (biased && weight == 0)
-                        v = make_float4(0, 0, 0, 0);
-#pragma unroll
-                    for (int d = 0; d < 4; d++)
-#pragma unroll
-                        for (int r = 0; r < ROWS; r++)
-                            O_rmem[r][n][d] = fmaf(part(p[r], c), part(v, d), O_rmem[r][n][d]);
-                }
-            }
-        }
+        if (biased)
+            add_values<true>(own, row_0, column, swizzle, O_rmem);
+        else
+            add_values<false>(own, row_0, column, swizzle, O_rmem);
         barrier(1 + group, GROUP_THREADS); // V and P have been read
         if (next < span.end)
             copy_keys<false>(args, tile, args.v, args.stride_v, args.dim_v, next, span.end, aligned_v, own.V);
