@@ -12,7 +12,8 @@ OBJCOPY := $(CROSS)objcopy
 CFLAGS  ?= -O2 -g
 WERROR  ?= -Werror
 JOBS    ?= $(shell nproc)
-NVCC    ?= $(shell command -v nvcc)
+NVCC    ?= $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
+HOSTCC  ?= gcc
 Q       := $(if $(V),,@)
 
 ARCH    := $(shell $(CC) -dumpmachine | cut -d- -f1)
@@ -27,17 +28,21 @@ flags_of = $(shell sed -n 's/^ \* attest-flags: //p' $(1))
 ifeq ($(ARCH),x86_64)
 LIB_SRC += $(X86_KERNELS:%=lib/cpu/cpu_fwd_%.c)
 endif
+# CUDA kernels, where there is an nvcc (make NVCC= does without). Their images may be shared by several build folders.
+CUDA_IMAGES ?= $(BUILD)/cuda
+CUDA_STEMS  := $(if $(NVCC),$(shell sed -n 's/^KERNEL([A-Z0-9]*, *\([a-z0-9_]*\))/\1/p' lib/cuda/kernels.def | awk '!seen[$$0]++'))
+CUDA_SRC    := $(CUDA_STEMS:%=lib/cuda/kernels/cuda_fwd_%.cu)
 TOOL_SRC := $(wildcard tool/*.c tool/*/*.c)
 TEST_SRC := $(wildcard tests/test_*.c)
 FUZZ_SRC := $(wildcard tests/fuzz_*.c)
 
 obj      = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
-LIB_OBJ := $(call obj,$(LIB_SRC))
+LIB_OBJ := $(call obj,$(LIB_SRC)) $(if $(CUDA_SRC),$(BUILD)/obj/cuda_images.o)
 SHARED  := $(BUILD)/libattest.so.$(VERSION)
 STATIC  := $(BUILD)/libattest.a
 TESTS   := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
 FUZZERS := $(FUZZ_SRC:tests/%.c=$(BUILD)/tests/%)
-BUILD_ID := $(shell cat $(sort $(wildcard include/*.h lib/*.[ch] lib/*/*.[ch] lib/*.def lib/*/*.def)) | sha256sum | cut -c1-12)
+BUILD_ID := $(shell cat $(sort $(wildcard include/*.h lib/*.[ch] lib/*/*.[ch] lib/*.def lib/*/*.def lib/cuda/kernels/*)) | sha256sum | cut -c1-12)
 
 .PHONY: all lib deps tool-tests test test-long prove bench-peers install uninstall clean help format check-format tests
 .DEFAULT_GOAL := all
@@ -57,7 +62,9 @@ $(BUILD)/obj/lib/ref/%.o: ALL_CFLAGS += -O3 -ffp-contract=off
 $(foreach isa,scalar $(X86_KERNELS),$(eval $(BUILD)/obj/lib/cpu/cpu_fwd_$(isa).o: ALL_CFLAGS += $(call flags_of,lib/cpu/cpu_fwd_$(isa).c)))
 $(BUILD)/obj/tool/%.o: ALL_CFLAGS += -Itool
 $(BUILD)/obj/lib/context.o: ALL_CFLAGS += -DATTEST_BUILD_ID='"$(BUILD_ID)"'
-$(BUILD)/obj/lib/context.o: include/attest.h $(LIB_SRC)
+$(BUILD)/obj/lib/context.o: include/attest.h $(LIB_SRC) $(wildcard lib/cuda/kernels/*)
+$(BUILD)/obj/lib/cuda/table.o: ALL_CFLAGS += $(if $(CUDA_SRC),-DATTEST_CUDA_KERNELS)
+$(BUILD)/obj/lib/cuda/table.o: $(BUILD)/obj/cuda_stems
 $(BUILD)/obj/tool/embedded.o: $(wildcard include/*.h suites/*.txt tool/render/*.css)
 $(BUILD)/obj/tool/templates.o: $(wildcard templates/*)
 
@@ -65,6 +72,34 @@ $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  CC  $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
+
+# ---- CUDA images --------------------------------------------------------------------------------------------------------------
+# A program reads the manifests and writes a makefile with a rule for each image, and then a table with all of them embedded. Both
+# are done every time, under a lock, and leave files alone that stay the same.
+IMAGES_PROGRAM := $(CUDA_IMAGES)/cuda_images
+IMAGES_SRC := scripts/cuda_images.c $(addprefix tool/prove/cuda_,manifest.c expression.c configure.c resources.c image.c)
+$(IMAGES_PROGRAM): $(IMAGES_SRC) $(wildcard tool/prove/cuda_*.h tool/prove/cuda_limits.def) include/attest_kernel_cuda.h
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  HOSTCC  $@")
+	$(Q)$(HOSTCC) -std=c11 -D_GNU_SOURCE -O1 -Iinclude -Itool $(IMAGES_SRC) -ljansson -o $@
+
+update = { cmp -s $(1).new $(1) && rm $(1).new || mv $(1).new $(1); }
+.PHONY: FORCE
+$(CUDA_IMAGES)/images.c: $(IMAGES_PROGRAM) FORCE
+	@case "$$MAKEFLAGS" in *jobserver*) jobs=;; *) jobs=-j$(JOBS);; esac; \
+	    exec 9> $(CUDA_IMAGES)/lock && flock 9 && \
+	    $(IMAGES_PROGRAM) rules $(CUDA_IMAGES) $(CUDA_SRC) > $(CUDA_IMAGES)/rules.mk.new && $(call update,$(CUDA_IMAGES)/rules.mk) && \
+	    $(MAKE) --no-print-directory $$jobs -f $(CUDA_IMAGES)/rules.mk NVCC="$(NVCC)" Q=$(Q) images 9>&- && \
+	    $(IMAGES_PROGRAM) table $(CUDA_IMAGES) $(CUDA_SRC) > $@.new && $(call update,$@)
+
+$(BUILD)/obj/cuda_images.o: $(CUDA_IMAGES)/images.c
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CC  $<")
+	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
+
+$(BUILD)/obj/cuda_stems: FORCE
+	@mkdir -p $(@D)
+	@echo "$(CUDA_STEMS)" > $@.new && $(call update,$@)
 
 # One object whose internal names are local, so that the static library too brings no name but attest_*.
 $(STATIC): $(LIB_OBJ)

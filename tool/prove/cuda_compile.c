@@ -10,13 +10,11 @@
 #include <unistd.h>
 
 #include "build.h"
+#include "cuda_flags.h"
 #include "evidence/digest.h"
 #include "tool.h"
 
 enum { MOST_ARGUMENTS = 64 };
-
-/* Warnings are errors, for the compiler and for the assembler; spills and local memory are warnings. */
-static const char *const common_flags = "-O3 -Werror all-warnings -Xptxas=-v,-warn-spills,-warn-lmem-usage,-Werror";
 
 static char *text_of(const char *text)
 {
@@ -77,7 +75,7 @@ void cuda_compiler_version(const char *nvcc, char *text, size_t size)
 char *cuda_compile_flags(const char *flags)
 {
     char *all = NULL;
-    return asprintf(&all, "%s%s%s", common_flags, *flags ? " " : "", flags) < 0 ? NULL : all;
+    return asprintf(&all, "%s%s%s", CUDA_COMMON_FLAGS, *flags ? " " : "", flags) < 0 ? NULL : all;
 }
 
 static void add_words(char **argv, int *count, char *text)
@@ -95,11 +93,8 @@ static int run_compiler(const char *nvcc, const char *flags, const char *headers
     const char *arch = cuda_limits[configuration->arch].name + strlen("sm_");
     char *argv[MOST_ARGUMENTS] = {text_of(nvcc)}, *all = cuda_compile_flags(flags), *own = NULL;
     int count = 1, status = 127;
-    if (asprintf(&own,
-                 "-gencode=arch=compute_%s,code=sm_%s -DATTEST_DTYPE=%u -DATTEST_DIM=%d -DATTEST_TILE_Q=%lld -DATTEST_TILE_KV=%lld "
-                 "-DATTEST_STAGES=%lld -DATTEST_THREADS=%lld",
-                 arch, arch, configuration->dtype, configuration->dim, (long long)n[CUDA_TILE_Q], (long long)n[CUDA_TILE_KV],
-                 (long long)n[CUDA_STAGES], (long long)n[CUDA_THREADS]) < 0)
+    if (asprintf(&own, CUDA_IMAGE_FLAGS, arch, arch, configuration->dtype, configuration->dim, (long long)n[CUDA_TILE_Q],
+                 (long long)n[CUDA_TILE_KV], (long long)n[CUDA_STAGES], (long long)n[CUDA_THREADS]) < 0)
         own = NULL;
     if (all && own) {
         add_words(argv, &count, all);
