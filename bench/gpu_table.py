@@ -185,7 +185,8 @@ def point_lines(document):
         missed = f" ({len(p['missed'])} of {p['count']})" if p["verdict"] == "MISS" else ""
         lines.append(f"{p['verdict']:7}  {p['point']}{found}{missed}")
         if len(p["missed"]) > 1:
-            lines += [f"           {number_words(value, '.3f')}  {where}" for where, value in p["missed"]]
+            lines += [f"           {number_words(value, '.3f')}  {where}" for where, value in p["missed"][:8]]
+            lines += [f"           and {len(p['missed']) - 8} more"] * (len(p["missed"]) > 8)
     return lines
 
 

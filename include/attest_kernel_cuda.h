@@ -97,8 +97,9 @@ enum { ATTEST_CUDA_ABI = 1 };
  * - ATTEST_LAUNCH_PERSISTENT: at most as many blocks as the GPU holds at once; block n computes tiles n, n + gridDim.x ...
  *
  * - ATTEST_LAUNCH_SPLIT: tiles * splits blocks; block n computes piece n % splits of the keys of tile n / splits, which are keys
- *   piece * split_keys .. (piece + 1) * split_keys of the sequence, into `partial`. Then attest_combine, one block for each tile.
- *   With ATTEST_INVARIANT split_keys depends on nothing but the manifest. splits may be 1.
+ *   piece * split_keys .. (piece + 1) * split_keys of the sequence, into `partial`. Then attest_combine, one block for each tile,
+ *   without dynamic shared memory. With ATTEST_INVARIANT split_keys depends on nothing but the manifest. Where splits is 1,
+ *   attest_kernel writes O and LSE by itself: there is no `partial`, and attest_combine is not launched.
  */
 typedef enum attest_cuda_launch {
     ATTEST_LAUNCH_TILE = 1,
@@ -230,7 +231,7 @@ typedef struct attest_cuda_image {
     uint32_t align;
     uint32_t rows_most; /* 0: any number */
     uint32_t map_rows[ATTEST_CUDA_MAPS], map_columns[ATTEST_CUDA_MAPS];
-    const void *data; /* PTX ends in a zero byte */
+    const void *data; /* as a file of its kind, PTX with a zero byte behind it; or a fatbin with one such file in it */
     uint64_t bytes;
 } attest_cuda_image;
 
