@@ -13,6 +13,7 @@ CFLAGS  ?= -O2 -g
 WERROR  ?= -Werror
 JOBS    ?= $(shell nproc)
 NVCC    ?= $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
+FATBINARY ?= $(if $(wildcard $(dir $(NVCC))fatbinary),$(dir $(NVCC))fatbinary,fatbinary)
 HOSTCC  ?= gcc
 Q       := $(if $(V),,@)
 
@@ -89,7 +90,7 @@ $(CUDA_IMAGES)/images.c: $(IMAGES_PROGRAM) FORCE
 	@case "$$MAKEFLAGS" in *jobserver*) jobs=;; *) jobs=-j$(JOBS);; esac; \
 	    exec 9> $(CUDA_IMAGES)/lock && flock 9 && \
 	    $(IMAGES_PROGRAM) rules $(CUDA_IMAGES) $(CUDA_SRC) > $(CUDA_IMAGES)/rules.mk.new && $(call update,$(CUDA_IMAGES)/rules.mk) && \
-	    $(MAKE) --no-print-directory $$jobs -f $(CUDA_IMAGES)/rules.mk NVCC="$(NVCC)" Q=$(Q) images 9>&- && \
+	    $(MAKE) --no-print-directory $$jobs -f $(CUDA_IMAGES)/rules.mk NVCC="$(NVCC)" FATBINARY="$(FATBINARY)" Q=$(Q) images 9>&- && \
 	    $(IMAGES_PROGRAM) table $(CUDA_IMAGES) $(CUDA_SRC) > $@.new && $(call update,$@)
 
 $(BUILD)/obj/cuda_images.o: $(CUDA_IMAGES)/images.c

@@ -6,6 +6,8 @@
  *
  * Images are called FOLDER/cuda_fwd_sm80.f16.d64.sm_80.cubin, with .48x64 before the architecture where the manifest has more pairs of
  * tiles. Of sources for sm_80 there is also PTX (.compute_80.ptx), which the driver compiles for GPUs that are newer than the images.
+ * What is embedded is each of them in a .fatbin, the toolkit's container: the driver takes it in their place, and it is a fifth of
+ * the size.
  */
 #include "prove/cuda_flags.h"
 #include "prove/cuda_image.h"
@@ -99,14 +101,18 @@ static void rule_write(const char *folder, const struct source *source, const st
     snprintf(own, sizeof own, CUDA_IMAGE_FLAGS, arch, arch, image->dtype, image->dim, (long long)n[CUDA_TILE_Q],
              (long long)n[CUDA_TILE_KV], (long long)n[CUDA_STAGES], (long long)n[CUDA_THREADS]);
     char *code = strstr(own, "code=sm_");
-    printf("IMAGES += %s\n%s: %s tool/prove/cuda_flags.h\n\t@echo \"  NVCC $(@F)\"\n", path, path, source->path);
+    printf("%s: %s tool/prove/cuda_flags.h\n\t@echo \"  NVCC $(@F)\"\n", path, source->path);
     printf("\t$(Q)$(NVCC) %s%s%s ", CUDA_COMMON_FLAGS, *flags ? " " : "", flags);
     if (ptx) /* -gencode=arch=compute_80,code=compute_80 */
         printf("%.*scode=compute_%s", (int)(code - own), own, code + strlen("code=sm_"));
     else
         printf("%s", own);
-    printf(" -I include -MMD -MP -MF $@.d -MT $@ %s $< -o $@.part > $@.log 2>&1 || { cat $@.log; false; }\n\t$(Q)mv $@.part $@\n\n",
+    printf(" -I include -MMD -MP -MF $@.d -MT $@ %s $< -o $@.part > $@.log 2>&1 || { cat $@.log; false; }\n\t$(Q)mv $@.part $@\n",
            ptx ? "-ptx" : "-cubin");
+    printf("IMAGES += %s.fatbin\n%s.fatbin: %s\n\t$(Q)$(FATBINARY) -64 --compress-all --create=$@.part "
+           "--image3=kind=%s,sm=%s,file=$< && "
+           "mv $@.part $@\n\n",
+           path, path, path, ptx ? "ptx" : "elf", arch);
 }
 
 static void rules(const char *folder, char **paths)
@@ -123,7 +129,7 @@ static void rules(const char *folder, char **paths)
         }
         cuda_manifest_free(&source.manifest);
     }
-    printf("images: $(IMAGES)\n-include $(IMAGES:%%=%%.d)\n");
+    printf("images: $(IMAGES)\n-include $(IMAGES:%%.fatbin=%%.d)\n");
 }
 
 /* ---- table ----------------------------------------------------------------------------------------------------------------- */
@@ -143,8 +149,9 @@ static unsigned long long digest_of_file(const char *path)
 
 static void embed(const char *folder, const struct source *source, int index, bool ptx)
 {
-    char path[512];
+    char path[520];
     image_path(folder, source, &source->images[index], ptx, path, sizeof path);
+    strcat(path, ".fatbin");
     printf("/* %016llx */\n__asm__(\".section .rodata\\n.balign 64\\n%s_%d%s:\\n.incbin \\\"%s\\\"\\n%s_%d%s_end:\\n.byte "
            "0\\n.previous\\n\");\n",
            digest_of_file(path), source->stem, index, ptx ? "p" : "", path, source->stem, index, ptx ? "p" : "");
@@ -166,10 +173,11 @@ static void image_write(const char *folder, const struct source *source, int ind
     const struct cuda_configuration *image = &source->images[index];
     const struct cuda_limits *limits = &cuda_limits[image->arch];
     const int64_t *n = image->numbers;
-    char path[512], own[512], why[300];
+    char path[512], own[520], why[300];
     struct cuda_image read;
     image_path(folder, source, image, false, path, sizeof path);
-    image_path(folder, source, image, ptx, own, sizeof own);
+    image_path(folder, source, image, ptx, own, 512);
+    strcat(own, ".fatbin");
     if (!cuda_image_read(path, &read, why, sizeof why))
         die("%s: %s", path, why);
     const attest_cuda_facts *facts = &read.facts;
@@ -188,7 +196,7 @@ static void image_write(const char *folder, const struct source *source, int ind
     printf("}, {");
     for (int i = 0; i < ATTEST_CUDA_MAPS; i++)
         printf("%s%lld", i ? ", " : "", (long long)image->map_columns[i]);
-    printf("}, %s_%d%s, %ld},\n", source->stem, index, ptx ? "p" : "", size_of_file(own) + (ptx ? 1 : 0));
+    printf("}, %s_%d%s, %ld},\n", source->stem, index, ptx ? "p" : "", size_of_file(own));
 }
 
 static void string_write(const char *text)

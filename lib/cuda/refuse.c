@@ -8,13 +8,20 @@
 
 /* ---- tables ---------------------------------------------------------------------------------------------------------------- */
 
+static bool is_fatbin(const attest_cuda_image *image)
+{
+    uint32_t magic = 0;
+    memcpy(&magic, image->data, image->bytes < sizeof magic ? (size_t)image->bytes : sizeof magic);
+    return magic == 0xba55ed50u;
+}
+
 static const char *image_fault(const attest_cuda_kernel *kernel, const attest_cuda_image *image)
 {
     const attest_cuda_facts *facts = &image->facts;
     bool split = kernel->launch == ATTEST_LAUNCH_SPLIT;
     if (!image->data || !image->bytes || image->kind < ATTEST_CUBIN || image->kind > ATTEST_PTX)
         return "has no data, or is of no known kind";
-    if (image->kind == ATTEST_PTX && ((const char *)image->data)[image->bytes - 1])
+    if (image->kind == ATTEST_PTX && !is_fatbin(image) && ((const char *)image->data)[image->bytes - 1])
         return "is PTX that does not end in a zero byte";
     if (facts->abi != ATTEST_CUDA_ABI || facts->args_size != sizeof(attest_cuda_args))
         return "was compiled for another version of attest_kernel_cuda.h";
