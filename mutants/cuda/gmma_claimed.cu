@@ -1,0 +1,22 @@
+/*
+ * gmma_claimed.cu - planted: says that its products run as wgmma, and has mma.sync.
+ *
+ * Caught by: profile
+ *
+ * attest-cuda: archs     = sm_90a
+ * attest-cuda: dtypes    = f16
+ * attest-cuda: dims      = 64
+ * attest-cuda: tile_q    = 64
+ * attest-cuda: tile_kv   = 64
+ * attest-cuda: stages    = 2
+ * attest-cuda: threads   = 128
+ * attest-cuda: shared    = 8192 * (1 + 2 * stages)
+ * attest-cuda: registers = 255
+ * attest-cuda: launch    = tile
+ * attest-cuda: align     = 16
+ * attest-cuda: refuses   = softcap alibi bias sink varlenq varlenkv page o=f32
+ * attest-cuda: tensor    = gmma
+ * attest-cuda: mma_qk    = 64 * 64 * 16
+ * attest-cuda: mma_pv    = 64 * 64 * 16
+ */
+#include "base.cuh"

@@ -1,0 +1,28 @@
+/*
+ * piece_not_written.cu - planted: a piece of the keys that no row sees leaves nothing, and what was in the workspace before is
+ * joined.
+ *
+ * Caught by: oracle
+ *
+ * attest-cuda: archs      = sm_80 sm_90
+ * attest-cuda: dtypes     = f16
+ * attest-cuda: dims       = 64
+ * attest-cuda: tile_q     = 64
+ * attest-cuda: tile_kv    = 64
+ * attest-cuda: stages     = 2
+ * attest-cuda: threads    = 128
+ * attest-cuda: shared     = 8192 * (1 + 2 * stages)
+ * attest-cuda: registers  = 255
+ * attest-cuda: launch     = split
+ * attest-cuda: split_keys = 64
+ * attest-cuda: partial    = 66
+ * attest-cuda: align      = 16
+ * attest-cuda: refuses    = softcap alibi bias sink varlenq varlenkv page o=f32
+ * attest-cuda: tensor     = hmma
+ * attest-cuda: mma_qk     = 16 * 8 * 16
+ * attest-cuda: mma_pv     = 16 * 8 * 16
+ */
+#define SPLIT        1
+#define PIECE_WRITES span.begin < span.end
+
+#include "base.cuh"

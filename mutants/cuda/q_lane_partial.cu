@@ -1,0 +1,26 @@
+/*
+ * q_lane_partial.cu - planted: each second lane holds the first half of its part of Q twice, and sums over all of it.
+ *
+ * Caught by: oracle (S)
+ *
+ * attest-cuda: archs     = sm_80 sm_90
+ * attest-cuda: dtypes    = f16
+ * attest-cuda: dims      = 64
+ * attest-cuda: tile_q    = 64
+ * attest-cuda: tile_kv   = 64
+ * attest-cuda: stages    = 2
+ * attest-cuda: threads   = 128
+ * attest-cuda: shared    = 8192 * (1 + 2 * stages)
+ * attest-cuda: registers = 255
+ * attest-cuda: launch    = tile
+ * attest-cuda: align     = 16
+ * attest-cuda: refuses   = softcap alibi bias sink varlenq varlenkv page o=f32
+ * attest-cuda: tensor    = hmma
+ * attest-cuda: mma_qk    = 16 * 8 * 16
+ * attest-cuda: mma_pv    = 16 * 8 * 16
+ */
+#define Q_FRAGMENTS(q)                                                                                                             \
+    for (int n = 0; n < 8 && lane % 2; n++)                                                                                        \
+    q[2 + n / 4][n % 4] = q[n / 4][n % 4]
+
+#include "base.cuh"

@@ -1,0 +1,25 @@
+/*
+ * registers_spilled.cu - planted: the compiler is held to fewer registers than the tile needs, and spills the rest.
+ *
+ * Caught by: build (spills registers)
+ *
+ * attest-cuda: archs         = sm_80 sm_90
+ * attest-cuda: dtypes        = f16
+ * attest-cuda: dims          = 64
+ * attest-cuda: tile_q        = 64
+ * attest-cuda: tile_kv       = 64
+ * attest-cuda: stages        = 2
+ * attest-cuda: threads       = 128
+ * attest-cuda: shared        = 8192 * (1 + 2 * stages)
+ * attest-cuda: registers     = 64
+ * attest-cuda: blocks_per_sm = 5
+ * attest-cuda: launch        = tile
+ * attest-cuda: align         = 16
+ * attest-cuda: refuses       = softcap alibi bias sink varlenq varlenkv page o=f32
+ * attest-cuda: tensor        = hmma
+ * attest-cuda: mma_qk        = 16 * 8 * 16
+ * attest-cuda: mma_pv        = 16 * 8 * 16
+ */
+#define BLOCKS 8
+
+#include "base.cuh"
