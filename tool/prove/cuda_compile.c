@@ -176,11 +176,14 @@ json_t *cuda_compile_sources(const char *nvcc, const char *source, const char *f
 
 void cuda_first_error(const char *log, char *text, size_t size)
 {
-    const char *chosen = log;
+    const char *chosen = log, *warning = NULL;
     for (const char *line = log; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-        const char *error = strstr(line, "error");
-        if (error && error < line + strcspn(line, "\n")) {
-            chosen = line;
+        size_t length = strcspn(line, "\n");
+        if (!warning && memmem(line, length, "arning: ", 8))
+            warning = line;
+        if (memmem(line, length, "error", 5)) {
+            /* Of a warning that has no number the compiler says only afterwards that it is an error. */
+            chosen = warning && memmem(line, length, "warning treated as error", 24) ? warning : line;
             break;
         }
     }
