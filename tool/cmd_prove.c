@@ -25,19 +25,26 @@ enum { PROVEN, REJECTED, UNDECIDED };
 /* Adds the kernels of the library that match a pattern and can run here. Those that cannot are named, and left out. */
 static int add_matches(struct session *session, const char *pattern, json_t *words)
 {
-    int matches = 0;
+    int matches = 0, cuda = 0;
+    char gpu[160] = "";
     attest_kernel_info info = {.size = sizeof info};
     for (size_t k = 0; k < attest_kernel_count(); k++) {
-        char missing[64];
+        char missing[160];
         if (attest_kernel_get(k, &info) != ATTEST_OK || strcmp(info.backend, "ref") == 0 || fnmatch(pattern, info.name, 0) != 0)
             continue;
         matches++;
         kernel_missing(session, &info, missing, sizeof missing);
         if (!*missing)
             json_add(words, json_string(info.name));
-        else if (!session->report.json && !session->options.format)
+        else if (session->report.json || session->options.format)
+            continue;
+        else if (strcmp(info.backend, "cuda") != 0)
             printf("left out: %s needs %s, which is not to be had here\n", info.name, missing);
+        else if (cuda++ == 0)
+            snprintf(gpu, sizeof gpu, "%s", missing);
     }
+    if (cuda)
+        printf("left out: %d CUDA kernel%s, which need%s %s\n", cuda, cuda == 1 ? "" : "s", cuda == 1 ? "s" : "", gpu);
     return matches;
 }
 

@@ -7,11 +7,16 @@
 
 #include "tool.h"
 
-/* The class of this machine, such as "cpu-avx512bf16" (the best feature that is enabled) or "nvidia-h200". */
-void device_class(attest_context *context, bool cuda, char *text, size_t size);
+/* The class of this machine, such as "cpu-avx512bf16" (the best feature that is enabled); or of a GPU ("cuda", "cuda:1"; NULL: the
+ * CPU), such as "nvidia-h200", and "nvidia-unknown" where there is none. */
+void device_class(attest_context *context, const char *gpu, char *text, size_t size);
 
 /* What a record says of the machine: {"class", "model", "cores", "features", "system", "memory_gb"}. New reference. */
 json_t *machine_json(attest_context *context);
+
+/* And of a GPU ("cuda", "cuda:1"): {"class", "model", "compute_capability", "multiprocessors", "memory_gb", "driver", "host": the
+ * machine}. */
+json_t *gpu_json(attest_context *context, const char *device);
 
 /* The reigning kernel of a class; NULL if there is none. Borrowed from `statements` (see statements_load). */
 const char *champion_of(const json_t *statements, const char *device, const char *problem_class);

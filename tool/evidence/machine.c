@@ -3,9 +3,8 @@
  */
 #include "champions.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -30,23 +29,12 @@ static bool read_value(const char *path, const char *name, const char *other_nam
     return found;
 }
 
-/* "NVIDIA H200" of the first GPU that the driver knows. */
-static bool read_gpu_model(char *text, size_t size)
+/* False if there is no such GPU. */
+static bool find_gpu(const char *device, attest_device_info *info)
 {
-    static const char root[] = "/proc/driver/nvidia/gpus";
-    char path[512];
-    bool found = false;
-    struct dirent *item;
-    DIR *stream = opendir(root);
-    while (stream && !found && (item = readdir(stream))) {
-        if (item->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof path, "%s/%s/information", root, item->d_name);
-        found = read_value(path, "Model", "Model", text, size);
-    }
-    if (stream)
-        closedir(stream);
-    return found;
+    const char *number = strchr(device, ':');
+    *info = (attest_device_info){.size = sizeof *info};
+    return attest_device_get(number ? atoi(number + 1) : 0, info, NULL, 0) == ATTEST_OK;
 }
 
 static bool has_feature(const char *features, const char *word)
@@ -56,15 +44,13 @@ static bool has_feature(const char *features, const char *word)
     return !missing[0];
 }
 
-void device_class(attest_context *context, bool cuda, char *text, size_t size)
+void device_class(attest_context *context, const char *gpu, char *text, size_t size)
 {
     static const char *const best_first[] = {"amx", "avx512bf16", "avx512", "avx2"};
     const char *features = attest_context_features(context);
-    if (cuda) {
-        if (!read_gpu_model(text, size))
-            snprintf(text, size, "nvidia-unknown");
-        for (char *letter = text; *letter; letter++)
-            *letter = isalnum((unsigned char)*letter) ? (char)tolower((unsigned char)*letter) : '-';
+    attest_device_info info;
+    if (gpu) {
+        snprintf(text, size, "%s", find_gpu(gpu, &info) ? info.device_class : "nvidia-unknown");
         return;
     }
     snprintf(text, size, "cpu-scalar");
@@ -82,7 +68,7 @@ json_t *machine_json(attest_context *context)
     struct utsname system;
     double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     json_t *machine = json_object();
-    device_class(context, false, class, sizeof class);
+    device_class(context, NULL, class, sizeof class);
     read_value("/proc/cpuinfo", "model name", "CPU part", model, sizeof model);
     json_put(machine, "class", json_string(class));
     json_put(machine, "model", json_string(model));
@@ -92,4 +78,21 @@ json_t *machine_json(attest_context *context)
         json_put(machine, "system", json_text("%s %s %s", system.sysname, system.release, system.machine));
     json_put(machine, "memory_gb", json_real((double)(long)(bytes / 1e8 + 0.5) / 10));
     return machine;
+}
+
+json_t *gpu_json(attest_context *context, const char *device)
+{
+    attest_device_info info;
+    bool found = find_gpu(device, &info);
+    json_t *gpu = json_object();
+    json_put(gpu, "class", json_string(found ? info.device_class : "nvidia-unknown"));
+    json_put(gpu, "model", json_string(found ? info.model : "unknown"));
+    if (found) {
+        json_put(gpu, "compute_capability", json_text("%u.%u", info.compute / 10, info.compute % 10));
+        json_put(gpu, "multiprocessors", json_integer(info.multiprocessors));
+        json_put(gpu, "memory_gb", json_real((double)(long)((double)info.memory / 1e8 + 0.5) / 10));
+        json_put(gpu, "driver", json_text("CUDA %u.%u", info.driver / 1000, info.driver % 1000 / 10));
+    }
+    json_put(gpu, "host", machine_json(context));
+    return gpu;
 }

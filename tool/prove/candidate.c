@@ -59,7 +59,8 @@ char *candidate_flags(const char *source)
     return flags;
 }
 
-/* cpu_fwd_f32_avx512 has the dtype f32, and lib/cpu/cpu_fwd_avx512.c is its source. */
+/* cpu_fwd_f32_avx512 has the dtype f32, and lib/cpu/cpu_fwd_avx512.c is its source; that of cuda_fwd_f16_sm80 is
+ * lib/cuda/kernels/cuda_fwd_sm80.cu. */
 static enum exit_code open_shipped(struct session *session, struct candidate *candidate)
 {
     static const struct {
@@ -73,7 +74,10 @@ static enum exit_code open_shipped(struct session *session, struct candidate *ca
     for (size_t i = 0; i < attest_kernel_count(); i++) {
         if (attest_kernel_get(i, &info) != ATTEST_OK || strcmp(info.backend, "ref") == 0)
             continue;
-        found = found || strcmp(info.name, candidate->word) == 0;
+        if (strcmp(info.name, candidate->word) == 0) {
+            found = true;
+            candidate->cuda = strcmp(info.backend, "cuda") == 0;
+        }
         if (count < COUNT_OF(names))
             names[count++] = info.name;
     }
@@ -89,8 +93,8 @@ static enum exit_code open_shipped(struct session *session, struct candidate *ca
         if (!at)
             continue;
         candidate->dtype = dtypes[i].dtype;
-        if (asprintf(&candidate->source, "lib/cpu/%.*s_%s.c", (int)(at - candidate->word), candidate->word,
-                     at + strlen(dtypes[i].word)) < 0)
+        if (asprintf(&candidate->source, candidate->cuda ? "lib/cuda/kernels/%.*s_%s.cu" : "lib/cpu/%.*s_%s.c",
+                     (int)(at - candidate->word), candidate->word, at + strlen(dtypes[i].word)) < 0)
             candidate->source = NULL;
     }
     candidate->name = strdup(candidate->word);

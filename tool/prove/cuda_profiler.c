@@ -16,7 +16,7 @@
 
 #include "tool.h"
 
-enum { MOST_COLUMNS = 256, SECTOR = 32, BUSY = 60 };
+enum { MOST_COLUMNS = 1024, SECTOR = 32, BUSY = 60 };
 
 /* Executed tensor instructions may be so many times those of whole tiles without a mask: some counts depend on the device. */
 #define MOST_TENSOR_WORK 4

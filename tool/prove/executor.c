@@ -362,14 +362,14 @@ static struct execution run_or_time(struct executor *executor, struct run *run, 
 
 struct execution executor_run(struct executor *executor, const int *slots, int count, int rubbish)
 {
-    struct run run = {.count = count, .rubbish = rubbish};
+    struct run run = {.count = count, .rubbish = rubbish, .moved = count};
     double seconds;
     return run_or_time(executor, &run, slots, &seconds);
 }
 
-struct execution executor_time(struct executor *executor, const int *slots, int count, int replays, double *seconds)
+struct execution executor_time(struct executor *executor, const int *slots, int count, int replays, int moved, double *seconds)
 {
-    struct run run = {.count = count, .rubbish = -1, .replays = replays > 0 ? replays : 1};
+    struct run run = {.count = count, .rubbish = -1, .replays = replays > 0 ? replays : 1, .moved = moved};
     return run_or_time(executor, &run, slots, seconds);
 }
 

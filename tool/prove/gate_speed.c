@@ -51,13 +51,20 @@ static void conclude(struct gate_result *result, const struct measurement *measu
     json_put(result->details, "cheat", json_boolean(cheat));
 }
 
+/* Who does not take a problem that the champion takes cannot take its place, however fast it is elsewhere. */
+static void stay_whole(struct gate_result *result, const struct measurement *measurement, const char *opponent)
+{
+    char sentence[480];
+    snprintf(sentence, sizeof sentence, "%.470s", result->sentence);
+    for (int i = 0; i < measurement->count && result->verdict == VERDICT_PASS; i++)
+        if (measurement->shapes[i].refused_by_a)
+            gate_say(result, VERDICT_INCONCLUSIVE, "it does not take %s, which %s takes; elsewhere: %s",
+                     measurement->shapes[i].entry->text, opponent, sentence);
+}
+
 void gate_speed(struct proof *proof, struct gate_result *result)
 {
     const struct opponent *opponent = &proof->opponent;
-    if (proof->candidate.cuda) {
-        gate_say(result, VERDICT_INCONCLUSIVE, "this build cannot launch CUDA kernels, so nothing was timed");
-        return;
-    }
     if (proof->reigns) {
         gate_say(result, VERDICT_NOT_APPLICABLE, "it is the reigning champion itself: there is nobody to beat");
         return;
@@ -73,6 +80,7 @@ void gate_speed(struct proof *proof, struct gate_result *result)
         .problems = &proof->timed,
         .dtype = proof->candidate.dtype,
         .policy = &proof->policy,
+        .device = proof->device,
         .threads = proof->threads,
         .seed = proof->seed,
         .clock = proof->clock,
@@ -80,6 +88,7 @@ void gate_speed(struct proof *proof, struct gate_result *result)
     struct measurement measurement;
     measure(&spec, &measurement);
     conclude(result, &measurement);
+    stay_whole(result, &measurement, opponent->name);
     measurement_put(&measurement, &spec, result->details);
     if (measurement.end == MEASURE_DONE && !measurement.same_binary)
         keep_samples(proof, result, &measurement, &spec);

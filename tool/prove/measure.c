@@ -15,6 +15,12 @@
  *   cannot foresee, are judged as strictly as any check, at the shape that is timed; and so are the problems next door.
  * - Slots are warmed up first: page faults are nobody's speed.
  *
+ * On a GPU a sample is a CUDA graph of calls that rotate over more memory than its second-level cache has, replayed until it takes
+ * GPU_SAMPLE, by the clock of the GPU (executor_time). A kernel there has no state of its own between calls and cannot know what is
+ * timed, so new inputs come block by block, into one slot that it cannot foresee: both kernels get them before the first sample of the
+ * block, and what they wrote in it is compared. (A kernel that looks for its answer in outputs or workspace reads what nobody wrote,
+ * which the memory gate sees.)
+ *
  * A candidate that is hopelessly slower on a problem (every block by more than half) is not measured to the end there. That can
  * only make a verdict SLOWER, never FASTER.
  */
@@ -34,12 +40,15 @@
 
 #define SAMPLE_SECONDS  2e-3
 #define MOST_BYTES      0x1p28 /* of the slots of a worker */
+#define GPU_SAMPLE      0.5e-3
+#define GPU_ROTATION    1.25 /* times the cache */
 #define CACHE_TIMES     4
 #define HOPELESS        log(1.5)
 #define JUDGED_PAIRS    3 /* of a problem and process */
 #define SIMULATED_FLOOR 1e-6
 #define BUSY_OTHERS     0.1 /* of the machine, which is worth a word */
 
+enum { MOST_REPLAYS = 200 };
 enum { WORKER_A, WORKER_B, WORKER_SELF, WORKER_COUNT };
 
 struct sitting {
@@ -109,6 +118,7 @@ static bool open_workers(struct sitting *sitting)
         const struct contestant *contestant = i == WORKER_A ? &spec->a : &spec->b;
         struct executor_spec worker = {.image = contestant->image,
                                        .kernel = contestant->image ? NULL : contestant->kernel,
+                                       .device = spec->device,
                                        .threads = spec->threads,
                                        .guard = GUARD_BANDS,
                                        .seconds = spec->policy->call_seconds,
@@ -140,6 +150,7 @@ static bool load_slot(struct round *round, int worker, int slot)
     if (execution.end != EXECUTION_REFUSED)
         return blame(sitting, worker, shape->entry->text, &execution);
     snprintf(shape->refusal, sizeof shape->refusal, "%.300s", execution.sentence);
+    shape->refused_by_a = worker == WORKER_A;
     return false;
 }
 
@@ -150,7 +161,38 @@ static bool run_slots(struct round *round, int worker, const int *slots, int cou
     return execution.end == EXECUTION_DONE || blame(round->sitting, worker, round->shape->entry->text, &execution);
 }
 
+/* A sample on a GPU. The first slot is moved there before and back afterwards if it is `fresh`. */
+static bool time_graph(struct round *round, int worker, const int *slots, bool fresh, double *seconds)
+{
+    const struct shape_measure *shape = round->shape;
+    struct execution execution =
+        executor_time(round->sitting->workers[worker], slots, shape->calls, shape->replays, fresh ? 1 : 0, seconds);
+    return execution.end == EXECUTION_DONE || blame(round->sitting, worker, shape->entry->text, &execution);
+}
+
 /* ---- getting ready ------------------------------------------------------------------------------------------------- */
+
+/* The same on a GPU: all slots in one graph, which is replayed. */
+static bool choose_replays(struct round *round, double bytes, double most)
+{
+    struct shape_measure *shape = round->shape;
+    attest_device_info info = {.size = sizeof info};
+    const char *number = strchr(round->sitting->spec->device, ':');
+    double cache = attest_device_get(number ? atoi(number + 1) : 0, &info, NULL, 0) == ATTEST_OK ? (double)info.cache : 0x1p26;
+    double seconds = 0;
+    int slot = 0;
+    shape->calls = shape->replays = 1;
+    for (int i = 0; i < 2; i++)
+        if (!time_graph(round, WORKER_B, &slot, i == 0, &seconds))
+            return false;
+    if (round->sitting->measurement->simulated)
+        cache = 0;
+    shape->slots = (int)fmin(fmax(ceil(GPU_ROTATION * cache / bytes), 2), most);
+    shape->calls = shape->slots;
+    shape->replays = (int)fmin(MOST_REPLAYS, ceil(GPU_SAMPLE / fmax(seconds * shape->calls, 1e-9)));
+    shape->bytes = bytes * shape->slots;
+    return true;
+}
 
 /* How many calls make a sample, and how many slots they rotate over. Decided in the first process, by B. */
 static bool choose_calls(struct round *round)
@@ -162,14 +204,16 @@ static bool choose_calls(struct round *round)
     int slot = 0;
     if (!load_slot(round, WORKER_B, slot))
         return false;
+    attest_problem_extent(problem, 'o', &first, &count);
+    double bytes = (double)feed_bytes(&round->feed) + (double)count * (double)element_size(problem->dtype_o);
+    double most = fmin(EXECUTOR_SLOTS, fmax(1, floor(MOST_BYTES / bytes)));
+    if (round->sitting->spec->device)
+        return choose_replays(round, bytes, most);
     for (int i = 0; i < 3; i++) {
         if (!run_slots(round, WORKER_B, &slot, 1, &seconds))
             return false;
         once = i > 0 && seconds < once ? seconds : once;
     }
-    attest_problem_extent(problem, 'o', &first, &count);
-    double bytes = (double)feed_bytes(&round->feed) + (double)count * (double)element_size(problem->dtype_o);
-    double most = fmin(EXECUTOR_SLOTS, fmax(1, floor(MOST_BYTES / bytes)));
     /* On a simulated clock neither the length of a sample nor the cache matters. */
     bool simulated = round->sitting->measurement->simulated;
     double calls = simulated ? 1 : ceil(SAMPLE_SECONDS / once);
@@ -178,6 +222,12 @@ static bool choose_calls(struct round *round)
     shape->slots = (int)fmin(fmax(rotation, shape->calls), most);
     shape->bytes = bytes * shape->slots;
     return true;
+}
+
+/* Threads of this process that spin do not disturb a GPU. */
+static int judging_threads(const struct sitting *sitting)
+{
+    return sitting->spec->device ? sitting->spec->threads : 1;
 }
 
 /* Loads all slots, runs all of them once, and has one of them judged. */
@@ -198,10 +248,11 @@ static bool warm_up(struct round *round)
     }
     int judged = count - 1;
     attest_tensors b = executor_outputs(sitting->workers[WORKER_B], judged);
-    enum ruling ruling = referee_judge(&round->feed, 0, b, what, sizeof what);
+    int threads = judging_threads(sitting);
+    enum ruling ruling = referee_judge_with(threads, &round->feed, 0, b, what, sizeof what);
     if (ruling != RULING_RIGHT)
         return accept(round, ruling == RULING_A_WRONG ? RULING_B_WRONG : ruling, what);
-    ruling = referee_judge(&round->feed, 0, executor_outputs(sitting->workers[WORKER_A], judged), what, sizeof what);
+    ruling = referee_judge_with(threads, &round->feed, 0, executor_outputs(sitting->workers[WORKER_A], judged), what, sizeof what);
     round->shape->judged++;
     return accept(round, ruling, what);
 }
@@ -247,7 +298,7 @@ static bool check_outputs(struct round *round, const int workers[2], int judged,
     bool self = workers[0] != WORKER_A && workers[1] != WORKER_A;
     int a = self ? workers[0] : WORKER_A, b = workers[workers[0] == a];
     char what[512] = "";
-    for (int i = 0; i < round->shape->calls; i++) {
+    for (int i = 0; i < (sitting->spec->device ? 1 : round->shape->calls); i++) {
         enum ruling ruling = referee_compare(&round->feed, numbers[i], executor_outputs(sitting->workers[a], slots[i]),
                                              executor_outputs(sitting->workers[b], slots[i]), what, sizeof what);
         if (self && ruling == RULING_A_WRONG)
@@ -260,8 +311,8 @@ static bool check_outputs(struct round *round, const int workers[2], int judged,
     round->shape->judged++;
     if (!executor_intact(sitting->workers[a], slots[judged], what, sizeof what))
         return accept(round, RULING_A_WRONG, what);
-    enum ruling ruling =
-        referee_judge(&round->feed, numbers[judged], executor_outputs(sitting->workers[a], slots[judged]), what, sizeof what);
+    enum ruling ruling = referee_judge_with(judging_threads(sitting), &round->feed, numbers[judged],
+                                            executor_outputs(sitting->workers[a], slots[judged]), what, sizeof what);
     return accept(round, ruling, what);
 }
 
@@ -290,11 +341,56 @@ static bool time_pair(struct round *round, const int workers[2], bool judge, dou
     return check_outputs(round, workers, judge ? last : -1, slots, numbers);
 }
 
+/* New inputs for both workers in one slot, which comes first in `slots`, where the others follow in their order. */
+static bool refresh_slot(struct round *round, const int workers[2], int *slots, uint64_t *number)
+{
+    const struct shape_measure *shape = round->shape;
+    struct sitting *sitting = round->sitting;
+    int first = (int)random_below(random_bits(round->seed, STREAM_LAST, round->fed), shape->calls - 1);
+    for (int i = 0; i < shape->calls; i++)
+        slots[i] = (first + i) % shape->calls;
+    *number = ++round->fed;
+    feed_turn(&round->feed, *number);
+    for (int w = 0; w < 2; w++) {
+        struct executor *executor = sitting->workers[workers[w]];
+        if (!executor_fill(executor, first, &round->feed.inputs))
+            return stop(sitting, MEASURE_LACKING, "a slot could not be filled again");
+        executor_poison(executor, first, 0xff);
+    }
+    return true;
+}
+
+/* One block on a GPU. */
+static bool time_gpu_block(struct round *round, bool self, bool judge, struct block *block)
+{
+    struct sitting *sitting = round->sitting;
+    int workers[2] = {self ? WORKER_SELF : WORKER_A, WORKER_B}, slots[EXECUTOR_SLOTS];
+    uint64_t number;
+    bool fresh[2] = {true, true};
+    if (!refresh_slot(round, workers, slots, &number))
+        return false;
+    for (int call = 0; call < BLOCK_CALLS; call++) {
+        int w = block_is_a(block, call) ? 0 : 1;
+        if (!time_graph(round, workers[w], slots, fresh[w], &block->seconds[call]))
+            return false;
+        fresh[w] = false;
+        if (sitting->measurement->simulated)
+            block->seconds[call] = simulated_clock_next(&sitting->clock, workers[w] == WORKER_A);
+    }
+    return self || check_outputs(round, workers, judge ? 0 : -1, slots, &number);
+}
+
 /* One block; `self` is B against itself. */
 static bool time_block(struct round *round, bool self, int number, int pairs_left, int *judgements, struct block *block)
 {
     block->process = round->sitting->process;
     block->a_first = random_bits(round->seed, self ? STREAM_SELF_ORDER : STREAM_ORDER, (uint64_t)number) & 1;
+    if (round->sitting->spec->device) {
+        bool judge = !self && random_below(random_bits(round->seed, STREAM_JUDGE, round->fed), pairs_left / (BLOCK_CALLS / 2) - 1) <
+                                  *judgements;
+        *judgements -= judge;
+        return time_gpu_block(round, self, judge, block);
+    }
     for (int call = 0; call < BLOCK_CALLS; call += 2) {
         int a = self ? WORKER_SELF : WORKER_A;
         int workers[2] = {block_is_a(block, call) ? a : WORKER_B, block_is_a(block, call + 1) ? a : WORKER_B};
@@ -352,8 +448,9 @@ static bool measure_shape(struct sitting *sitting, struct shape_measure *shape)
         snprintf(shape->refusal, sizeof shape->refusal, "%.300s", why);
     } else {
         if (sitting->process == 0) {
-            shape->floor = sitting->measurement->simulated ? SIMULATED_FLOOR : floor_seconds(&round.feed.inputs.layout);
-            enum ruling ruling = referee_neighbours(sitting->workers[WORKER_A], &shape->entry->problem, round.seed,
+            shape->floor = sitting->measurement->simulated ? SIMULATED_FLOOR
+                                                                 : floor_seconds(&round.feed.inputs.layout, sitting->spec->device);
+            enum ruling ruling = referee_neighbours(sitting->workers[WORKER_A], judging_threads(sitting), &shape->entry->problem, round.seed,
                                                     &shape->neighbours, why, sizeof why);
             if (ruling != RULING_RIGHT)
                 stop(sitting, ruling == RULING_A_WRONG ? MEASURE_WRONG : MEASURE_LACKING, "wrong next door to %.120s: %.480s",

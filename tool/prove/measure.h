@@ -10,7 +10,7 @@
 
 struct contestant {
     const char *name;   /* for people */
-    const char *image;  /* the .so; NULL: a kernel of the library, */
+    const char *image;  /* the .so, or the index of CUDA images; NULL: a kernel of the library, */
     const char *kernel; /* by its name, or NULL for the library's choice */
 };
 
@@ -19,6 +19,7 @@ struct measure_spec {
     const struct problem_list *problems;
     uint32_t dtype; /* only problems of this dtype; 0: all */
     const struct policy *policy;
+    const char *device; /* NULL: the CPU; else both run on this GPU, and its clock counts */
     int threads;
     uint64_t seed;
     const char *clock; /* NULL: the real one; else a model of it, see statistics.h */
@@ -30,6 +31,7 @@ struct shape_measure {
     struct block *blocks, *self; /* A against B, B against itself */
     int count;                   /* of each */
     int calls;                   /* in one sample, by the time of B */
+    int replays;                 /* on a GPU: of a graph of these calls, in one sample; else 0 */
     int slots;                   /* places in memory that the calls rotate over */
     double bytes;                /* of all slots of a worker */
     int judged, neighbours;      /* timed calls of A, and problems next door, that the judge saw */
@@ -37,6 +39,7 @@ struct shape_measure {
     double clock_sum[2];         /* of A and of B, in Hz */
     int clock_count[2];
     char refusal[320]; /* why it was not measured; "" if it was */
+    bool refused_by_a; /* and B takes it */
     struct shape_verdict verdict;
 };
 

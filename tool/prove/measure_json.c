@@ -35,6 +35,8 @@ static json_t *shape_json(const struct shape_measure *shape)
     json_put(object, "below_floor", json_boolean(verdict->below_floor));
     json_put(object, "blocks", json_integer(shape->count));
     json_put(object, "calls", json_integer(shape->calls));
+    if (shape->replays)
+        json_put(object, "replays", json_integer(shape->replays));
     json_put(object, "slots", json_integer(shape->slots));
     json_put(object, "slot_bytes", json_real(shape->bytes));
     json_put(object, "judged", json_integer(shape->judged));
@@ -52,12 +54,13 @@ void measurement_put(const struct measurement *measurement, const struct measure
     for (int i = 0; i < measurement->count; i++) {
         const struct shape_measure *shape = &measurement->shapes[i];
         if (shape->refusal[0])
-            json_add(refused, json_pack("{s:s, s:s}", "problem", shape->entry->text, "sentence", shape->refusal));
+            json_add(refused, json_pack("{s:s, s:s, s:b}", "problem", shape->entry->text, "sentence", shape->refusal, "by_candidate",
+                                        shape->refused_by_a));
         else
             json_add(shapes, shape_json(shape));
     }
     json_put(details, "opponent", json_string(spec->b.name));
-    json_put(details, "clock", json_string(measurement->simulated ? "simulated" : "real"));
+    json_put(details, "clock", json_string(measurement->simulated ? "simulated" : spec->device ? "gpu" : "real"));
     json_put(details, "same_binary", json_boolean(measurement->same_binary));
     if (measurement->end != MEASURE_DONE) {
         json_decref(shapes);
@@ -73,7 +76,7 @@ void measurement_put(const struct measurement *measurement, const struct measure
                            number_or_null(expm1(suite->effect)), "worst",
                            number_or_null(measurement->same_binary ? 1 : exp(suite->worst)), "sentence", suite->sentence));
     }
-    json_put(details, "floor", floor_bounds());
+    json_put(details, "floor", floor_bounds(spec->device != NULL));
     if (measurement->surroundings)
         json_put(details, "surroundings", json_incref(measurement->surroundings));
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -151,12 +152,8 @@ static json_t *begin_record(const struct proof *proof)
     json_put(record, "word", json_string(candidate->word));
     json_put(record, "kind", json_string(candidate_kind_name(candidate->kind)));
     json_put(record, "backend", json_string(candidate->cuda ? "cuda" : "cpu"));
-    json_put(record, "device", machine_json(proof->session->context));
-    if (candidate->cuda) {
-        char class[64];
-        device_class(proof->session->context, true, class, sizeof class);
-        json_put(json_object_get(record, "device"), "class", json_string(class));
-    }
+    json_put(record, "device",
+             proof->device ? gpu_json(proof->session->context, proof->device) : machine_json(proof->session->context));
     json_put(record, "tool", json_pack("{s:s, s:s}", "version", attest_version(), "build", attest_build_id()));
     json_put(record, "started", time_text());
     put_digest(record, "policy_digest", policy);
@@ -169,10 +166,30 @@ static json_t *begin_record(const struct proof *proof)
     return record;
 }
 
-/* The problems that a kernel competes in: those of its one dtype, or "fwd:any". */
+/* Whether the kernel is made for few rows, as in decoding (`rows_most`): the library asks such kernels first, wherever they take a
+ * problem, and the champion is chosen among the others. */
+static bool is_specialist(const struct proof *proof)
+{
+    struct cuda_configuration configuration;
+    char why[256];
+    const struct cuda_manifest *manifest = proof->manifest;
+    for (int arch = 0; manifest && arch < cuda_limits_count; arch++)
+        for (uint32_t dtype = ATTEST_F32; dtype <= ATTEST_BF16; dtype++)
+            if (manifest->archs >> arch & 1 && manifest->dtypes >> dtype & 1 && manifest->dims.count &&
+                cuda_configure(manifest, arch, dtype, manifest->dims.values[0], NULL, &configuration, why, sizeof why))
+                return configuration.numbers[CUDA_ROWS_MOST] > 0;
+    return false;
+}
+
+/* The problems that a kernel competes in: those of its one dtype, or "fwd:any"; "fwd:few:f16" is problems with few rows alone. */
 static const char *problem_class(const struct proof *proof)
 {
     uint32_t dtypes = proof->candidate.dtype ? 1u << proof->candidate.dtype : proof->facts.dtypes;
+    if (is_specialist(proof))
+        return dtypes == ATTEST_TAKES_F32    ? "fwd:few:f32"
+               : dtypes == ATTEST_TAKES_F16  ? "fwd:few:f16"
+               : dtypes == ATTEST_TAKES_BF16 ? "fwd:few:bf16"
+                                             : "fwd:few:any";
     return dtypes == ATTEST_TAKES_F32    ? "fwd:f32"
            : dtypes == ATTEST_TAKES_F16  ? "fwd:f16"
            : dtypes == ATTEST_TAKES_BF16 ? "fwd:bf16"
@@ -191,6 +208,44 @@ static bool in_library(const char *kernel)
     return false;
 }
 
+/* The opponent that --vs names: a kernel of the library, or a file, which is built as the candidate was. */
+static bool open_other(struct proof *proof, const char *word, char *why, size_t why_size)
+{
+    struct opponent *opponent = &proof->opponent;
+    struct proof other = {.session = proof->session, .policy = proof->policy, .threads = proof->threads, .device = proof->device};
+    struct gate_result result = {.verdict = VERDICT_INCONCLUSIVE, .details = json_object(), .artefacts = json_object()};
+    bool file = strchr(word, '.') || strchr(word, '/'), good = false;
+    snprintf(why, why_size, "--vs %s could not be opened", word);
+    if (!file) {
+        opponent->name = strdup(word);
+        good = opponent->name && in_library(word);
+        if (!good)
+            snprintf(why, why_size, "--vs %s is no kernel of this build, and no file", word);
+    } else if (candidate_open(proof->session, word, &other.candidate) == EXIT_PASS) {
+        other.folder = gate_path(proof, "opponent");
+        good = other.folder && (mkdir(other.folder, 0700) == 0 || errno == EEXIST);
+        if (good && other.candidate.cuda != proof->candidate.cuda)
+            snprintf(why, why_size, "--vs %s and %s do not run on the same device", word, proof->candidate.word), good = false;
+        if (good) {
+            gate_build(&other, &result);
+            good = other.candidate.image != NULL && result.verdict == VERDICT_PASS;
+            snprintf(why, why_size, "--vs %s: %s", word, result.sentence);
+        }
+        if (good) {
+            opponent->name = strdup(other.candidate.name);
+            opponent->image = strdup(other.candidate.image);
+        }
+    }
+    json_decref(result.details);
+    json_decref(result.artefacts);
+    free(other.folder);
+    if (other.manifest)
+        cuda_manifest_free(other.manifest);
+    free(other.manifest);
+    candidate_close(&other.candidate);
+    return good;
+}
+
 /* Who is to be beaten: --vs; for a kernel of the library the reigning champion of its class, if there is one; for a kernel from
  * elsewhere what the library would choose, problem by problem. A champion is not timed against itself unless it has changed, and
  * then against the image that won, if that was kept. */
@@ -199,13 +254,8 @@ static bool find_opponent(struct proof *proof, struct store *store, char *why, s
     struct session *session = proof->session;
     struct opponent *opponent = &proof->opponent;
     char class[64];
-    if (session->options.vs) {
-        const char *vs = session->options.vs, *ending = strrchr(vs, '.');
-        opponent->name = strdup(vs);
-        if (ending && strcmp(ending, ".so") == 0)
-            opponent->image = strdup(vs);
-        return opponent->name != NULL;
-    }
+    if (session->options.vs)
+        return open_other(proof, session->options.vs, why, why_size);
     if (proof->candidate.kind != CANDIDATE_SHIPPED) {
         opponent->name = strdup(OPPONENT_LIBRARY);
         return opponent->name != NULL;
@@ -213,7 +263,7 @@ static bool find_opponent(struct proof *proof, struct store *store, char *why, s
     json_t *statements = statements_load(session->options.evidence, why, why_size);
     if (!statements)
         return false;
-    device_class(session->context, proof->candidate.cuda, class, sizeof class);
+    device_class(session->context, proof->device, class, sizeof class);
     const char *champion = champion_of(statements, class, problem_class(proof));
     const char *image = champion ? champion_image(statements, class, problem_class(proof)) : NULL;
     if (champion && strcmp(champion, proof->candidate.name) != 0) {

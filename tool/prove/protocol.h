@@ -83,7 +83,8 @@ struct run {
     struct message_head head;
     int32_t count;
     int32_t rubbish;
-    int32_t replays; /* 0: run; else time a graph of these calls, replayed so often, by the clock of the GPU */
+    int32_t replays; /* 0: run; else time a graph of these calls, replayed so often, by the clock of the GPU, */
+    int32_t moved;   /* and move the tensors of so many of them, the first ones, to the GPU before and back afterwards */
     int32_t slots[EXECUTOR_SLOTS];
 };
 

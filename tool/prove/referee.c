@@ -157,12 +157,16 @@ enum ruling referee_compare(struct feed *feed, uint64_t number, attest_tensors a
 
 enum ruling referee_judge(struct feed *feed, uint64_t number, attest_tensors outputs, char *what, size_t what_size)
 {
+    return referee_judge_with(1, feed, number, outputs, what, what_size);
+}
+
+enum ruling referee_judge_with(int threads, struct feed *feed, uint64_t number, attest_tensors outputs, char *what, size_t what_size)
+{
     const attest_problem *problem = &feed->inputs.problem;
     struct judge judge = {0};
     struct finding finding = {0};
     feed_turn(feed, number);
-    /* One thread: a team of this process would still be spinning when the next call is timed. */
-    if (!judge_make(&judge, &feed->inputs, random_bits(feed->seed, number, 7), JUDGED_ROWS, 1, what, what_size))
+    if (!judge_make(&judge, &feed->inputs, random_bits(feed->seed, number, 7), JUDGED_ROWS, threads, what, what_size))
         return RULING_LACKING;
     judge_output(&judge, judge.row_count, outputs.o, problem->stride_o, outputs.lse, problem->stride_lse, &finding);
     judge_free(&judge);
@@ -173,8 +177,8 @@ enum ruling referee_judge(struct feed *feed, uint64_t number, attest_tensors out
 }
 
 /* One neighbour. What a kernel refuses is not its business. */
-static enum ruling check_neighbour(struct executor *executor, const attest_problem *problem, uint64_t seed, int *checked,
-                                   char *what, size_t what_size)
+static enum ruling check_neighbour(struct executor *executor, int threads, const attest_problem *problem, uint64_t seed,
+                                   int *checked, char *what, size_t what_size)
 {
     struct feed feed = {0};
     struct execution execution;
@@ -194,7 +198,7 @@ static enum ruling check_neighbour(struct executor *executor, const attest_probl
             snprintf(what, what_size, "%.200s: %.400s", text, execution.sentence);
             ruling = execution.end == EXECUTION_LACKING ? RULING_LACKING : RULING_A_WRONG;
         } else {
-            ruling = referee_judge(&feed, 0, executor_outputs(executor, slot), why, sizeof why);
+            ruling = referee_judge_with(threads, &feed, 0, executor_outputs(executor, slot), why, sizeof why);
             snprintf(what, what_size, "%.200s: %.400s", text, why);
             ++*checked;
         }
@@ -203,14 +207,14 @@ static enum ruling check_neighbour(struct executor *executor, const attest_probl
     return ruling;
 }
 
-enum ruling referee_neighbours(struct executor *executor, const attest_problem *problem, uint64_t seed, int *checked, char *what,
-                               size_t what_size)
+enum ruling referee_neighbours(struct executor *executor, int threads, const attest_problem *problem, uint64_t seed, int *checked,
+                               char *what, size_t what_size)
 {
     enum ruling ruling = RULING_RIGHT;
     for (int i = 0; i < NEXT_DOOR && ruling == RULING_RIGHT; i++) {
         attest_problem neighbour;
         if (neighbour_next_door(problem, i, &neighbour))
-            ruling = check_neighbour(executor, &neighbour, random_bits(seed, 11, (uint64_t)i), checked, what, what_size);
+            ruling = check_neighbour(executor, threads, &neighbour, random_bits(seed, 11, (uint64_t)i), checked, what, what_size);
     }
     return ruling;
 }

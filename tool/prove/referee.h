@@ -18,12 +18,14 @@ enum ruling {
  * rounding could make them differ go to the oracle, which says who is wrong. `what` then has a sentence about the first one. */
 enum ruling referee_compare(struct feed *feed, uint64_t number, attest_tensors a, attest_tensors b, char *what, size_t what_size);
 
-/* The judge on some blocks of rows: RIGHT, A_WRONG (for whoever made these outputs) or LACKING. */
+/* The judge on some blocks of rows, with one thread: RIGHT, A_WRONG (for whoever made these outputs) or LACKING. With several threads,
+ * which would still be spinning when the next call is timed on this processor. */
 enum ruling referee_judge(struct feed *feed, uint64_t number, attest_tensors outputs, char *what, size_t what_size);
+enum ruling referee_judge_with(int threads, struct feed *feed, uint64_t number, attest_tensors outputs, char *what, size_t what_size);
 
 /* Runs a kernel on the neighbours of a problem, one row or key more or less, and judges them. `checked` counts
  * those that the kernel took. */
-enum ruling referee_neighbours(struct executor *executor, const attest_problem *problem, uint64_t seed, int *checked, char *what,
-                               size_t what_size);
+enum ruling referee_neighbours(struct executor *executor, int threads, const attest_problem *problem, uint64_t seed, int *checked,
+                               char *what, size_t what_size);
 
 #endif

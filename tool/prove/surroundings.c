@@ -24,6 +24,11 @@
 #define SHORT_FACTOR 16.0 /* for 16-bit types */
 #define BYTES_BOUND  128.0
 
+/* And beyond any GPU there is: products of 16-bit types and of f32 (as TF32, by one that breaks the rules), and bytes from any cache. */
+#define GPU_SHORT_FLOPS 20e15 /* a second */
+#define GPU_FLOAT_FLOPS 10e15
+#define GPU_BYTES       40e12
+
 #define SLOW_READING 0.5e-3 /* seconds that reading the clock may take */
 #define MOST_CORES   64     /* whose clocks are read */
 
@@ -40,18 +45,22 @@ static double core_count(void)
     return cores > 0 ? (double)cores : 1;
 }
 
-double floor_seconds(const struct layout *layout)
+double floor_seconds(const struct layout *layout, bool gpu)
 {
     const attest_problem *problem = layout->problem;
     double rows = (double)layout_total_rows(layout), size = (double)element_size(problem->dtype);
     double bytes = layout_kv_bytes(layout) + rows * (double)problem->dim * size +
                    rows * (double)problem->dim_v * (double)element_size(problem->dtype_o);
+    if (gpu)
+        return fmax(layout_flops(layout) / (problem->dtype == ATTEST_F32 ? GPU_FLOAT_FLOPS : GPU_SHORT_FLOPS), bytes / GPU_BYTES);
     double flops = FLOPS_BOUND * (problem->dtype == ATTEST_F32 ? 1 : SHORT_FACTOR);
     return fmax(layout_flops(layout) / flops, bytes / BYTES_BOUND) / (core_count() * CLOCK_BOUND);
 }
 
-json_t *floor_bounds(void)
+json_t *floor_bounds(bool gpu)
 {
+    if (gpu)
+        return json_pack("{s:f, s:f, s:f}", "flops_f32", GPU_FLOAT_FLOPS, "flops_16_bit", GPU_SHORT_FLOPS, "bytes", GPU_BYTES);
     return json_pack("{s:f, s:f, s:f, s:f, s:f}", "cores", core_count(), "clock_hz", CLOCK_BOUND, "flops_a_cycle_f32", FLOPS_BOUND,
                      "flops_a_cycle_16_bit", FLOPS_BOUND * SHORT_FACTOR, "bytes_a_cycle", BYTES_BOUND);
 }

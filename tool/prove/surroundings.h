@@ -24,8 +24,8 @@ void surroundings_begin(struct surroundings *surroundings);
 json_t *surroundings_end(const struct surroundings *surroundings);
 
 /* The time that no kernel can be below, in seconds: see the bounds in surroundings.c. */
-double floor_seconds(const struct layout *layout);
-json_t *floor_bounds(void); /* the bounds, for the record; new reference */
+double floor_seconds(const struct layout *layout, bool gpu);
+json_t *floor_bounds(bool gpu); /* the bounds, for the record; new reference */
 
 /* The level-2 cache of a core, in bytes. */
 double cache_bytes(void);

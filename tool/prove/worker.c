@@ -512,7 +512,7 @@ static bool prepare(const struct run *run)
             memset(worker.workspace, run->rubbish, worker.workspace_size);
         return true;
     }
-    for (int i = 0; i < run->count && status == ATTEST_OK; i++)
+    for (int i = 0; i < run->count && i < run->moved && status == ATTEST_OK; i++)
         status = device_slot_put(&worker.slots[run->slots[i]].device);
     if (status == ATTEST_OK && run->rubbish >= 0)
         status = attest_memory_set(worker.context, worker.workspace, run->rubbish, worker.workspace_size, NULL);
@@ -549,7 +549,7 @@ static bool collect(const struct run *run)
     attest_status status = attest_synchronize(worker.context, NULL);
     if (status != ATTEST_OK)
         return device_failed(status);
-    for (int i = 0; i < run->count; i++)
+    for (int i = 0; i < run->count && i < run->moved; i++)
         if (!device_slot_get(&worker.slots[run->slots[i]].device, &end, why, sizeof why))
             return refuse(end, "%s", why);
     return device_workspace_intact(&worker.device_workspace, why, sizeof why) || refuse(EXECUTION_INVALID, "%s", why);
