@@ -40,19 +40,7 @@ run "test_cuda_build" "$BUILD/tests/tool/test_cuda_build"
 
 # ---- a driver that says there is a GPU, and tools that print what the mode says ----
 mkdir "$work/bin" "$work/lib"
-cat > "$work/driver.c" << 'EOF'
-#include <stdio.h>
-int cuInit(unsigned flags) { return (int)flags; }
-int cuDeviceGetCount(int *count) { return *count = 1, 0; }
-int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0; }
-int cuDeviceGetName(char *name, int length, int device) { return snprintf(name, (unsigned long)length, "Made-up GPU"), device; }
-int cuDeviceGetAttribute(int *value, int attribute, int device)
-{
-    *value = attribute == 16 ? 132 : attribute == 75 ? 9 : 0;
-    return device;
-}
-EOF
-check "the made-up driver compiles" "$CC" -shared -fPIC "$work/driver.c" -o "$work/lib/libcuda.so.1"
+check "the made-up driver compiles" "$CC" -std=c11 -D_GNU_SOURCE -Iinclude -shared -fPIC tests/cuda/fake_driver.c -o "$work/lib/libcuda.so.1"
 cat > "$work/bin/compute-sanitizer" << 'EOF'
 #!/bin/sh
 for word; do
@@ -88,7 +76,7 @@ silent) cp $data/ncu_scalar.txt "$log" ;;
 esac
 EOF
 chmod +x "$work/bin/compute-sanitizer" "$work/bin/ncu"
-run "the memory and profile gates with made-up tools" env LD_LIBRARY_PATH="$work/lib" PATH="$work/bin:$PATH" \
+run "the memory and profile gates with made-up tools" env ATTEST_TEST_MADE_UP=1 LD_LIBRARY_PATH="$work/lib" PATH="$work/bin:$PATH" \
     "$BUILD/tests/tool/test_cuda" --only with_tools
 grep -q 'ok 1 - with_tools (2[0-9] checks)\|ok 1 - with_tools ([3-9][0-9] checks)' "$work/out"
 result $? "and they were used"
@@ -104,6 +92,15 @@ if command -v nvcc > /dev/null || ls /usr/local/cuda*/bin/nvcc > /dev/null 2>&1;
     "$BUILD/attest" prove "$work/mine.cu" --state "$work/state" --only memory,profile > "$work/log" 2>&1
     grep -q 'INCONCLUSIVE' "$work/log" && grep -q 'run this on a machine with a GPU' "$work/log" || [ -e /dev/nvidia0 ]
     result $? "without a GPU the memory and profile gates are inconclusive, and say what to do"
+    # A GPU that computes nothing: workers start there, tensors get there and back, and what was not written is noticed.
+    for gate in oracle memory determinism; do
+        LD_LIBRARY_PATH="$work/lib" "$BUILD/attest" prove "$work/mine.cu" --state "$work/state" --only $gate > "$work/log" 2>&1
+        grep -q 'FAIL.*\(not written\|does not write\|other bits\)' "$work/log"
+        result $? "a worker on a made-up GPU: the $gate gate runs"
+    done
+    FAKE_CUDA=nodevice LD_LIBRARY_PATH="$work/lib" "$BUILD/attest" prove "$work/mine.cu" --state "$work/state" --only oracle > "$work/log" 2>&1
+    grep -q 'INCONCLUSIVE.*nothing was run' "$work/log"
+    result $? "without a GPU the oracle gate is inconclusive"
     sed -i 's/shared    = 4/shared    = 8/' "$work/mine.cu"
     "$BUILD/attest" prove "$work/mine.cu" --state "$work/state" --only build > "$work/log" 2>&1
     [ $? = 1 ] && grep -q 'the manifest predicts' "$work/log"

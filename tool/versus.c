@@ -12,12 +12,15 @@
 #include "embedded.h"
 #include "prove/build.h"
 #include "prove/measure.h"
+#include "prove/proof.h"
 #include "runner.h"
 
 /* A kernel that was named by a word, and the files it needed. */
 struct side {
+    struct proof proof; /* of a CUDA candidate: for its build gate */
     struct candidate candidate;
     struct contestant contestant;
+    bool cuda;
     char *built; /* an image that was made here, or NULL */
 };
 
@@ -38,14 +41,15 @@ static enum exit_code find_shipped(struct session *session, const char *word, st
             continue;
         if (strcmp(info.name, word) == 0) {
             side->contestant = (struct contestant){.name = info.name, .kernel = info.name};
+            side->cuda = strcmp(info.backend, "cuda") == 0;
             return EXIT_PASS;
         }
         if (count < COUNT_OF(names))
             names[count++] = info.name;
     }
     const char *near = nearest_word(word, names, count);
-    snprintf(hint, sizeof hint, near ? "did you mean %s?" : "attest list names the kernels; a file ends in .c or .so", near);
-    return give_up(session, EXIT_USAGE, hint, "%s is no kernel of this build, no .c or .so file, and no problem", word);
+    snprintf(hint, sizeof hint, near ? "did you mean %s?" : "attest list names the kernels; a file ends in .c, .so or .cu", near);
+    return give_up(session, EXIT_USAGE, hint, "%s is no kernel of this build, no file of a kernel, and no problem", word);
 }
 
 static enum exit_code build_side(struct session *session, struct side *side)
@@ -67,14 +71,33 @@ static enum exit_code build_side(struct session *session, struct side *side)
     return code;
 }
 
+/* As the build gate does it. */
+static enum exit_code build_cuda(struct session *session, const char *word, struct side *side)
+{
+    struct gate_result result = {.verdict = VERDICT_INCONCLUSIVE, .details = json_object(), .artefacts = json_object()};
+    enum exit_code code = proof_open(session, word, &side->proof);
+    if (code == EXIT_PASS) {
+        gate_build(&side->proof, &result);
+        if (result.verdict != VERDICT_PASS)
+            code = give_up(session, result.verdict == VERDICT_FAIL ? EXIT_FAILED : EXIT_LACKING, "attest prove says more", "%s: %s",
+                           word, result.sentence);
+    }
+    side->cuda = true;
+    side->contestant = (struct contestant){.name = side->proof.candidate.name, .image = side->proof.candidate.image};
+    json_decref(result.details);
+    json_decref(result.artefacts);
+    return code;
+}
+
 static enum exit_code side_open(struct session *session, const char *word, struct side *side)
 {
     *side = (struct side){0};
     if (!strchr(word, '.') && !strchr(word, '/'))
         return find_shipped(session, word, side);
+    const char *ending = strrchr(word, '.');
+    if (ending && (strcmp(ending, ".cu") == 0 || strcmp(ending, ".cubin") == 0 || strcmp(ending, ".ptx") == 0))
+        return build_cuda(session, word, side);
     enum exit_code code = candidate_open(session, word, &side->candidate);
-    if (code == EXIT_PASS && side->candidate.cuda)
-        code = give_up(session, EXIT_USAGE, NULL, "%s: bench compares CPU kernels; attest prove takes CUDA kernels", word);
     if (code == EXIT_PASS && side->candidate.kind == CANDIDATE_C)
         code = build_side(session, side);
     side->contestant =
@@ -89,6 +112,8 @@ static void side_close(struct side *side)
     free(side->built);
     if (side->candidate.word)
         candidate_close(&side->candidate);
+    if (side->proof.session)
+        proof_close(&side->proof);
 }
 
 /* Takes the one kernel out of the operands, and loads the rest as problems. */
@@ -115,7 +140,7 @@ static enum exit_code sort_words(struct session *session, const char **kernel, b
     if (!*kernel)
         return give_up(session, EXIT_USAGE, usage, "there is no kernel to compare with %s", options->vs);
     *chosen = kept > 0 || options->suite;
-    return *chosen ? problems_load(session) : suite_load_embedded(session, &session->problems, &embedded_speed_suite);
+    return *chosen ? problems_load(session) : EXIT_PASS;
 }
 
 /* The rows of the table. Problems that were asked for and are refused get one as well. */
@@ -186,11 +211,17 @@ enum exit_code versus_run(struct session *session)
         code = side_open(session, kernel, &a);
     if (code == EXIT_PASS)
         code = side_open(session, session->options.vs, &b);
+    if (code == EXIT_PASS && a.cuda != b.cuda)
+        code = give_up(session, EXIT_USAGE, NULL, "%s and %s do not run on the same device", a.contestant.name, b.contestant.name);
+    if (code == EXIT_PASS && !chosen)
+        code = suite_load_embedded(session, &session->problems, a.cuda ? &embedded_gpu_speed_suite : &embedded_speed_suite);
+    const char *device = session->options.device ? session->options.device : "cuda";
     if (code == EXIT_PASS) {
         struct measure_spec spec = {.a = a.contestant,
                                     .b = b.contestant,
                                     .problems = &session->problems,
                                     .policy = &default_policy,
+                                    .device = a.cuda ? device : NULL,
                                     .threads = attest_context_threads(session->context),
                                     .seed = (uint64_t)session->options.seed,
                                     .clock = session->options.clock};

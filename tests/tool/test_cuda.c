@@ -604,7 +604,7 @@ static void with_tools(void)
         const char *says;
     } memory[] =
         {
-            {"clean", VERDICT_PASS, "memcheck, racecheck, initcheck and synccheck find nothing on 1 problem (Made-up GPU)"},
+            {"clean", VERDICT_PASS, "memcheck, racecheck, initcheck and synccheck find nothing on 2 problems (NVIDIA H200)"},
             {"race", VERDICT_FAIL, "racecheck: 1 error, 0 warnings"},
             {"silent", VERDICT_FAIL, "memcheck: the worker ended before it was done"},
             {"early", VERDICT_FAIL, "CUDA was initialised before the sanitizer was there"},
@@ -631,9 +631,10 @@ static void with_tools(void)
         tap_note("no GPU here, so nothing more; tests/cuda_build.t makes one up");
         return;
     }
-    if (!tap_check(strcmp(device.name, "Made-up GPU") == 0, "this test is for made-up tools: it would start real ones on %s",
-                   device.name))
+    if (!getenv("ATTEST_TEST_MADE_UP")) {
+        tap_note("this is for made-up tools, and would start real ones on %s; tests/cuda_build.t makes them up", device.name);
         return;
+    }
     tap_check(device.major == 9 && device.minor == 0 && device.multiprocessors == 132, "the device is read wrongly");
     for (int i = 0; i < COUNT_OF(memory); i++) {
         if (!tap_case("memory %s", memory[i].mode))
