@@ -6,12 +6,12 @@ need python3
 attest=$BUILD/attest
 
 # The table and the folder say the same.
-sed -n 's/^\(MUTANT\|SPEED\|HARMLESS\)(\([a-z0-9_]*\),.*/\2/p' mutants/mutants.def | sort > "$work/rows"
-ls mutants/*.c | sed 's|mutants/||; s|\.c$||' | sort > "$work/files"
+sed -n 's/^\(MUTANT\|SPEED\|HARMLESS\)(\([a-z0-9_/]*\),.*/\2/p' mutants/mutants.def | sort > "$work/rows"
+ls mutants/*.c mutants/cuda/*.cu | sed 's|mutants/||; s|\.cu*$||' | sort > "$work/files"
 diff "$work/rows" "$work/files" > "$work/log"
 result $? "mutants.def has one row for every kernel of the folder"
-sed -n 's/^MUTANT(\([a-z0-9_]*\), \([a-z]*\), .*/\1 \2/p' mutants/mutants.def | while read -r stem gate; do
-    grep -q "^ \* Caught by: $gate\b" "mutants/$stem.c" || echo "mutants/$stem.c does not say: Caught by: $gate"
+sed -n 's/^MUTANT(\([a-z0-9_/]*\), "*\([a-z ]*\)"*, .*/\1 \2/p' mutants/mutants.def | while read -r stem gate; do
+    grep -q "^ \* Caught by: $gate\b" "mutants/$stem".c* || echo "mutants/$stem does not say: Caught by: $gate"
 done > "$work/log"
 [ ! -s "$work/log" ]
 result $? "every mutant says which gate has to catch it"
@@ -28,6 +28,10 @@ for row in rows:
 kinds = [row["kind"] for row in rows]
 assert kinds.count("MUTANT") >= 36, "too few mutants"
 assert kinds.count("HARMLESS") >= 12, "too few harmless variants"
+left = int(matrix.get("left out", "0").split()[0])
+cuda = sum(row["mutant"].startswith("cuda/") for row in rows)
+assert cuda + left >= 40, "too few CUDA kernels"
+print("CUDA rows that were left out:", matrix.get("left out", "none"))
 assert all(row["right"] for row in rows) and matrix["verdict"] == "PASS", matrix["verdict"]
 END
 result $? "100 % killed by the expected gate, every diagnosis right, no harmless variant rejected"

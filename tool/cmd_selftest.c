@@ -5,7 +5,11 @@
  * A MUTANT has a bug or a cheat planted. The first gate that rejects it must be the one expected, so that a gate cannot hide behind
  * another; and its diagnosis must be right: the stages that the oracle names are exactly those expected (a set, where causes cannot
  * be told apart from outside), or the gate's sentence has the words expected. A SPEED row is a right kernel timed by a simulated
- * clock, and the speed gate must come to what is expected. A HARMLESS variant must be proven.
+ * clock, and the speed gate must come to what is expected. A HARMLESS variant must be proven. Where timing decides which gate sees a
+ * bug first, as with races, a row names both: "oracle or memory".
+ *
+ * CUDA kernels are those of the folder cuda. Without a GPU only those are proven that the build gate has to reject, and without nvcc
+ * none; what is left out is counted, and never as right.
  *
  * Each proof runs in a process of its own and on one thread (the determinism gate takes more by itself), as many at once as there
  * are processors. What they share is the seed and the policy, which is shorter than that of an ordinary proof where a planted bug
@@ -23,6 +27,8 @@
 
 #include "evidence/member.h"
 #include "prove/build.h"
+#include "prove/cuda_compile.h"
+#include "prove/cuda_tools.h"
 #include "prove/proof.h"
 #include "prove/stages.h"
 
@@ -40,12 +46,13 @@ enum { MOST_FIELDS = 5 };
 struct mutant {
     enum kind kind;
     char stem[64];
-    char expected[160]; /* MUTANT: gate. SPEED: "speed". HARMLESS: "" */
+    char expected[160]; /* MUTANT: gate, or "oracle or memory". SPEED: "speed". HARMLESS: "" */
     char names[160];    /* MUTANT: stages, or words of the sentence; may be "". SPEED: what the speed gate comes to */
     char opponent[64];  /* SPEED: another kernel of the folder, or "library" */
     char clock[160];
     char sentence[256];
     bool chosen;
+    bool left_out;  /* it is chosen, and this machine cannot run it */
     json_t *record; /* of the proof, once it has ended */
     char lost[256]; /* why there is no record */
 };
@@ -58,6 +65,8 @@ struct selftest {
     int counts[KIND_COUNT], right[KIND_COUNT];
     int diagnoses, right_diagnoses;
     int undecided; /* rows that are not right because a gate was inconclusive */
+    int left_out;
+    char lacking[320]; /* why rows were left out */
 };
 
 /* ---- mutants.def ----------------------------------------------------------------------------------------------------------- */
@@ -145,7 +154,7 @@ static enum exit_code read_table(struct selftest *test)
 static enum exit_code choose(struct selftest *test)
 {
     const struct options *options = &test->session->options;
-    const char *stems[256];
+    const char *stems[512];
     int count = 0;
     for (int i = 0; i < test->count; i++) {
         test->mutants[i].chosen = options->word_count == 0;
@@ -165,6 +174,62 @@ static enum exit_code choose(struct selftest *test)
         return give_up(test->session, EXIT_USAGE, hint, "there is no mutant called %s", options->words[w]);
     }
     return EXIT_PASS;
+}
+
+/* ---- what this machine lacks ---------------------------------------------------------------------------------------------- */
+
+static bool is_cuda(const struct mutant *mutant)
+{
+    return strncmp(mutant->stem, "cuda/", 5) == 0;
+}
+
+/* Whether there is a GPU. Asked in another process: one that has used CUDA cannot start others that use it. */
+static bool gpu_is_there(char *why, size_t size)
+{
+    FILE *answer = tmpfile();
+    int status = 1;
+    snprintf(why, size, "no GPU was looked for: %s", strerror(errno));
+    if (!answer)
+        return false;
+    fflush(NULL);
+    pid_t process = fork();
+    if (process == 0) {
+        struct cuda_device device;
+        char text[256] = "";
+        bool found = cuda_device_find(NULL, &device, text, sizeof text);
+        fputs(text, answer);
+        fflush(answer);
+        _exit(found ? 0 : 1);
+    }
+    bool ended = process > 0 && waitpid(process, &status, 0) == process && WIFEXITED(status);
+    rewind(answer);
+    if (ended && WEXITSTATUS(status) != 0 && fgets(why, (int)size, answer))
+        why[strcspn(why, "\n")] = '\0';
+    fclose(answer);
+    return ended && WEXITSTATUS(status) == 0;
+}
+
+/* Leaves out what cannot be run here. */
+static void leave_out(struct selftest *test)
+{
+    bool any = false;
+    for (int i = 0; i < test->count; i++)
+        any = any || (test->mutants[i].chosen && is_cuda(&test->mutants[i]));
+    if (!any)
+        return;
+    char *nvcc = cuda_tool_find("nvcc"), why[256] = "";
+    bool gpu = gpu_is_there(why, sizeof why);
+    if (!nvcc)
+        snprintf(test->lacking, sizeof test->lacking, "no nvcc");
+    else if (!gpu)
+        snprintf(test->lacking, sizeof test->lacking, "no GPU (%s)", why);
+    for (int i = 0; i < test->count; i++) {
+        struct mutant *mutant = &test->mutants[i];
+        bool builds = strcmp(mutant->expected, "build") != 0;
+        mutant->left_out = mutant->chosen && is_cuda(mutant) && (!nvcc || (!gpu && builds));
+        test->left_out += mutant->left_out;
+    }
+    free(nvcc);
 }
 
 /* ---- the proofs ------------------------------------------------------------------------------------------------------------ */
@@ -204,9 +269,10 @@ static int prove_mutant(const struct selftest *test, const struct mutant *mutant
     char word[4200], suite[4200], timed[4200], opponent[4200], why[1024] = "its opponent cannot be built";
     struct proof proof;
     json_t *record = NULL;
-    snprintf(word, sizeof word, "%.4000s/%s.c", folder, mutant->stem);
-    snprintf(suite, sizeof suite, "%.4000s/suite.txt", folder);
-    snprintf(timed, sizeof timed, "%.4000s/timed.txt", folder);
+    const char *below = is_cuda(mutant) ? "cuda/" : "";
+    snprintf(word, sizeof word, "%.4000s/%s.%s", folder, mutant->stem, is_cuda(mutant) ? "cu" : "c");
+    snprintf(suite, sizeof suite, "%.4000s/%ssuite.txt", folder, below);
+    snprintf(timed, sizeof timed, "%.4000s/%stimed.txt", folder, below);
     session.options.suite = suite;
     session.options.timed = timed;
     session.options.clock = mutant->clock;
@@ -271,10 +337,33 @@ static void collect(struct running *running, int status)
 
 static void print_mutant(struct selftest *test, const struct mutant *mutant);
 
-/* True if the gate that has to speak is among those of --only. */
+/* Takes the next gate of "oracle or memory". False if there is none. */
+static bool next_expected(const char **at, char *gate, size_t size)
+{
+    size_t length = strcspn(*at, " ");
+    snprintf(gate, size, "%.*s", (int)length, *at);
+    *at += length;
+    *at += strncmp(*at, " or ", 4) == 0 ? 4 : 0;
+    return length > 0;
+}
+
+/* True if the gates that have to speak are among those of --only. */
 static bool is_asked(const struct selftest *test, const struct mutant *mutant)
 {
-    return mutant->chosen && (!*mutant->expected || gate_listed(test->session->options.only, mutant->expected));
+    char gate[32];
+    bool listed = true;
+    for (const char *at = mutant->expected; next_expected(&at, gate, sizeof gate);)
+        listed = listed && gate_listed(test->session->options.only, gate);
+    return mutant->chosen && !mutant->left_out && listed;
+}
+
+static bool is_expected(const struct mutant *mutant, const json_t *failed)
+{
+    char gate[32];
+    for (const char *at = mutant->expected; next_expected(&at, gate, sizeof gate);)
+        if (text_is(failed, "gate", gate))
+            return true;
+    return false;
 }
 
 /* Runs the proofs, some at once, and prints each row when those above it are there. */
@@ -427,7 +516,7 @@ static const char *outcome(struct selftest *test, const struct mutant *mutant, j
     }
     if (!failed)
         return "SURVIVED";
-    if (!text_is(failed, "gate", mutant->expected))
+    if (!is_expected(mutant, failed))
         return "WRONG GATE";
     if (*mutant->names) {
         bool named = diagnosed(mutant, failed, found, sizeof found);
@@ -499,6 +588,7 @@ enum exit_code cmd_selftest(struct session *session)
         test.seed = (test.seed >> 12) + 1;
     if (code == EXIT_PASS) {
         struct report *report = &session->report;
+        leave_out(&test);
         print_table(&test);
         run_all(&test);
         progress_clear();
@@ -513,6 +603,8 @@ enum exit_code cmd_selftest(struct session *session)
         report_put(report, "diagnosed", json_text("%d of %d", test.right_diagnoses, test.diagnoses));
         report_put(report, "clocked", json_text("%d of %d as expected", test.right[KIND_SPEED], test.counts[KIND_SPEED]));
         report_put(report, "harmless", json_text("%d of %d proven", test.right[KIND_HARMLESS], test.counts[KIND_HARMLESS]));
+        if (test.left_out)
+            report_put(report, "left out", json_text("%d CUDA rows: %s", test.left_out, test.lacking));
         bool lacking = right < all && all - right == test.undecided;
         report_put(report, "verdict", json_string(all == 0 || lacking ? "INCONCLUSIVE" : right == all ? "PASS" : "FAIL"));
         code = all == 0 || lacking ? EXIT_LACKING : right == all ? EXIT_PASS : EXIT_FAILED;
