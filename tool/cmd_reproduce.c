@@ -275,7 +275,8 @@ static enum exit_code compare(struct session *session, const json_t *record, con
 static void say_differences(struct session *session, const json_t *record, const struct audit *audit)
 {
     const json_t *device = json_object_get(record, "device"), *candidate = json_object_get(record, "candidate");
-    json_t *here = machine_json(session->context);
+    bool cuda = text_is(record, "backend", "cuda");
+    json_t *here = cuda ? gpu_json(session->context, "cuda") : machine_json(session->context);
     report_put(&session->report, "kernel", json_string(text_at(record, "kernel")));
     report_put(&session->report, "made", json_string(text_at(record, "finished")));
     if (!text_is(device, "class", text_at(here, "class")) || !text_is(device, "model", text_at(here, "model")))
@@ -301,7 +302,10 @@ enum exit_code cmd_reproduce(struct session *session)
     if (!record)
         return code;
     enum sameness sameness = audit_sources(&audit, record, why, sizeof why);
-    build_compiler(audit.compiler, sizeof audit.compiler);
+    if (text_is(record, "backend", "cuda"))
+        audit_cuda_compiler(audit.compiler, sizeof audit.compiler);
+    else
+        build_compiler(audit.compiler, sizeof audit.compiler);
     say_differences(session, record, &audit);
     if (sameness == CHANGED || sameness == NOT_HERE)
         code = give_up(session, EXIT_LACKING, "a record is reproduced from the files it was made of: check out that revision", "%s",

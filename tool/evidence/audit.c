@@ -15,7 +15,8 @@
 #include "member.h"
 #include "objects.h"
 #include "prove/build.h"
-#include "prove/candidate.h"
+#include "prove/cuda_compile.h"
+#include "prove/proof.h"
 #include "statement.h"
 
 static void find(json_t *findings, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -242,6 +243,79 @@ static enum sameness compare_built(struct audit *audit, const json_t *record, co
     return CHANGED;
 }
 
+/* ---- CUDA ---- */
+
+void audit_cuda_compiler(char *text, size_t size)
+{
+    char *nvcc = cuda_tool_find("nvcc");
+    snprintf(text, size, "%s", "");
+    if (nvcc)
+        cuda_compiler_version(nvcc, text, size);
+    free(nvcc);
+}
+
+/* The digest of the index of the images that the record's candidate gives here, built as the build gate does it; "" if it does not
+ * pass. Each word is built once. */
+static const char *cuda_image_of(struct audit *audit, const char *word)
+{
+    struct session session = {.options = {.evidence = audit->evidence}};
+    struct gate_result result = {.verdict = VERDICT_INCONCLUSIVE, .details = json_object(), .artefacts = json_object()};
+    struct proof proof = {0};
+    const char *image = "";
+    if (json_object_get(audit->images, word))
+        return text_at(audit->images, word);
+    if (attest_context_create_on("cpu", &session.context) == ATTEST_OK && proof_open(&session, word, &proof) == EXIT_PASS) {
+        gate_build(&proof, &result);
+        if (result.verdict == VERDICT_PASS)
+            image = text_at(proof.candidate.facts, "image");
+    }
+    if (!audit->images)
+        audit->images = json_object();
+    json_put(audit->images, word, json_string(image));
+    proof_close(&proof);
+    attest_context_destroy(session.context);
+    json_decref(result.details);
+    json_decref(result.artefacts);
+    return text_at(audit->images, word);
+}
+
+/* The flags that nvcc would be given now; to be freed. */
+static char *cuda_flags_of(const char *source)
+{
+    struct cuda_manifest manifest;
+    char why[512], *flags = NULL;
+    if (cuda_manifest_read(source, true, &manifest, why, sizeof why)) {
+        flags = cuda_compile_flags(manifest.flags);
+        cuda_manifest_free(&manifest);
+    }
+    return flags;
+}
+
+/* As for the CPU: files or flags that differ are no matter if the compiler of the record makes the same images of them. */
+static enum sameness compare_cuda(struct audit *audit, const json_t *record, const char *different, char *why, size_t why_size)
+{
+    const json_t *candidate = json_object_get(record, "candidate");
+    char *flags = cuda_flags_of(text_at(candidate, "source")), what[1024];
+    bool same_flags = flags && strcmp(flags, text_at(candidate, "flags")) == 0;
+    free(flags);
+    if (!different && same_flags)
+        return SAME_SOURCES;
+    if (!audit->cuda_compiler[0])
+        audit_cuda_compiler(audit->cuda_compiler, sizeof audit->cuda_compiler);
+    snprintf(what, sizeof what, different ? "%s differs" : "the compiler flags differ", different);
+    snprintf(why, why_size, "kernel changed after it was proven: %s", what);
+    if (strcmp(audit->cuda_compiler, text_at(candidate, "compiler")) != 0) {
+        size_t used = strlen(why);
+        snprintf(why + used, why_size - used, " (it was proven with %s, which is not here to compare the images: %s)",
+                 text_at(candidate, "compiler"), audit->cuda_compiler[0] ? audit->cuda_compiler : "there is no nvcc");
+        return CHANGED;
+    }
+    if (strcmp(cuda_image_of(audit, text_at(record, "word")), text_at(candidate, "image")) != 0)
+        return CHANGED;
+    snprintf(why, why_size, "%s, but the images are the same", what);
+    return SAME_IMAGE;
+}
+
 enum sameness audit_sources(struct audit *audit, const json_t *record, char *why, size_t why_size)
 {
     const json_t *candidate = json_object_get(record, "candidate");
@@ -255,11 +329,8 @@ enum sameness audit_sources(struct audit *audit, const json_t *record, char *why
         return NOT_HERE;
     }
     const char *different = first_difference(recorded, NULL);
-    if (strcmp(text_at(record, "backend"), "cpu") != 0) {
-        if (different)
-            snprintf(why, why_size, "kernel changed after it was proven: %s differs", different);
-        return different ? CHANGED : SAME_SOURCES;
-    }
+    if (strcmp(text_at(record, "backend"), "cpu") != 0)
+        return compare_cuda(audit, record, different, why, why_size);
     char *flags = candidate_flags(source), *all = flags ? build_flags(flags) : NULL;
     bool same_flags = all && strcmp(all, text_at(candidate, "flags")) == 0;
     json_t *here = NULL;

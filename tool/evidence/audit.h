@@ -12,6 +12,7 @@ struct audit {
     const json_t *statements; /* see statements_load */
     json_t *images;           /* {source: digest of the image it gives here, "" if it does not compile} */
     char compiler[256];       /* "" until it was asked */
+    char cuda_compiler[256];  /* likewise */
     int artefacts, omitted;   /* counted by audit_statement */
 };
 void audit_free(struct audit *audit);
@@ -27,6 +28,9 @@ enum sameness {
     CHANGED,
     NOT_HERE /* the source, or the image that was proven, is not in this tree */
 };
+/* "nvcc release 13.0, V13.0.88", or "" if there is none. */
+void audit_cuda_compiler(char *text, size_t size);
+
 enum sameness audit_sources(struct audit *audit, const json_t *record, char *why, size_t why_size);
 
 #endif
