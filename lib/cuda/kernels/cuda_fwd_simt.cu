@@ -35,7 +35,7 @@
  * Pipeline of a group, with barriers for its warps alone: K of the next tile is on its way while P is made and multiplied with V, and V
  * of the next tile while the next S is made. Each of the four barriers stands between a write and a read of one buffer.
  *
- * Scores are in units of log2: exp(x) = 2^(x log2 e), and the factor is part of the scale. Modifiers (softcap, ALiBi, bias) are applied
+ * Scores are in units of log2: exp(x) = 2^(x log2 e), and the factor is that of the scale. Modifiers (softcap, ALiBi, bias) are applied
  * in shared memory, one score after the other: that is slow, and code for it would not fit into registers beside the rest.
  */
 #include <attest_kernel_cuda.h>
@@ -156,7 +156,7 @@ __device__ inline void copy_rows(const attest_cuda_args &args, const attest_tile
     }
 }
 
-// Steps 2, 4 and 5 of SEMANTICS, and masks: the score of row r of the slot in units of log2, -inf if it does not see the key.
+// Steps 1, 2, 4, 5 and 6 of SEMANTICS: the score of row r of the slot in units of log2, -inf if it does not see the key.
 __device__ inline float modify(const attest_cuda_args &args, const attest_tile &tile, int r, int j, float dot)
 {
     const int i = r / args.pack, head = tile.slot * args.pack + r % args.pack;
@@ -218,10 +218,11 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
     // Keys from here to there are seen by all rows of the tile, where only positions decide.
     const int all_begin = attest_row_visible(args, tile.sequence, (tile.row_end - 1) / args.pack).begin;
     const int all_end = attest_row_visible(args, tile.sequence, tile.row_begin / args.pack).end;
-    const bool modified = (args.flags & (ATTEST_SOFTCAP | ATTEST_ALIBI | ATTEST_BIAS)) != 0;
+    // A scale that is not positive is rare enough to be treated as a modifier.
+    const bool modified = (args.flags & (ATTEST_SOFTCAP | ATTEST_ALIBI | ATTEST_BIAS)) != 0 || !(args.scale > 0);
     const bool biased = attest_has(args, ATTEST_BIAS);
     const bool aligned_k = is_aligned(args.k, args.stride_k), aligned_v = is_aligned(args.v, args.stride_v);
-    const float unit_scale = args.scale * LOG2_E;
+    const float factor = modified ? 1.0f : args.scale * LOG2_E;
 
     const int group = threadIdx.x / GROUP_THREADS, lane = threadIdx.x % 32;
     const int column = (lane & 1) | (lane >> 1 & 6), part_row = (lane >> 1 & 1) | (lane >> 3 & 2);
@@ -283,7 +284,7 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
             copy_keys<true>(args, tile, args.k, args.stride_k, args.dim, next, span.end, aligned_k, own.K);
         copies_close();
 
-        // Scores in units of log2, masked.
+        // Modifiers and masks.
         if (modified) {
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
@@ -307,27 +308,21 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
                     for (int c = 0; c < 4; c++)
                         s[r][n][c] = part(quad, c);
                 }
-        } else {
+        } else if (first < all_begin || first + BLOCK_KV > all_end) {
 #pragma unroll
-            for (int r = 0; r < ROWS; r++)
+            for (int r = 0; r < ROWS; r++) {
+                attest_span row = attest_row_visible(args, tile.sequence, (tile.row_begin + row_0 + r * 4) / args.pack);
 #pragma unroll
-                for (int n = 0; n < KEY_QUADS * 4; n++)
-                    s[r][n / 4][n % 4] *= unit_scale;
-            if (first < all_begin || first + BLOCK_KV > all_end) {
-#pragma unroll
-                for (int r = 0; r < ROWS; r++) {
-                    attest_span row = attest_row_visible(args, tile.sequence, (tile.row_begin + row_0 + r * 4) / args.pack);
-#pragma unroll
-                    for (int n = 0; n < KEY_QUADS * 4; n++) {
-                        int j = first + n / 4 * 32 + column * 4 + n % 4;
-                        if (j < row.begin || j >= row.end)
-                            s[r][n / 4][n % 4] = minus_infinity();
-                    }
+                for (int n = 0; n < KEY_QUADS * 4; n++) {
+                    int j = first + n / 4 * 32 + column * 4 + n % 4;
+                    if (j < row.begin || j >= row.end)
+                        s[r][n / 4][n % 4] = minus_infinity();
                 }
             }
         }
 
-        // Maximum, exponential, sum; what was there before is brought to the new maximum. A row is shared by eight lanes.
+        // Maximum, exponential, sum; what was there before is brought to the new maximum. A row is shared by eight lanes. The factor
+        // joins the difference to the maximum in one operation, which is rounded once; it is positive, so the largest is the same.
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             float top = s[r][0][0];
@@ -337,13 +332,13 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
             top = fmaxf(top, __shfl_xor_sync(ALL_LANES, top, 1));
             top = fmaxf(top, __shfl_xor_sync(ALL_LANES, top, 4));
             top = fmaxf(top, __shfl_xor_sync(ALL_LANES, top, 8));
-            top = fmaxf(top, m[r]);
+            top = fmaxf(top * factor, m[r]);
             float base = top == minus_infinity() ? 0.0f : top, carry = power2(m[r] - base), sum = 0;
 #pragma unroll
             for (int n = 0; n < KEY_QUADS; n++) {
 #pragma unroll
                 for (int c = 0; c < 4; c++) {
-                    s[r][n][c] = power2(s[r][n][c] - base); // P from here on
+                    s[r][n][c] = power2(fmaf(s[r][n][c], factor, -base)); // P from here on
                     sum += s[r][n][c];
                 }
                 store_quad(quad_at(own.P, BLOCK_KV / 4, row_0 + r * 4, (n * 8 + column) ^ swizzle), s[r][n][0], s[r][n][1],
