@@ -179,6 +179,11 @@ inline float __int_as_float(int64_t bits)
     return __uint_as_float((uint32_t)bits);
 }
 
+inline float __fdividef(float a, float b)
+{
+    return a / b;
+}
+
 inline void __syncthreads()
 {
     emulation::arrive(emulation::block);
@@ -187,6 +192,11 @@ inline void __syncthreads()
 inline float __shfl_sync(unsigned, float value, int source)
 {
     return __uint_as_float(emulation::exchange(emulation::bits_of(value), source));
+}
+
+inline int32_t __shfl_sync(unsigned, int32_t value, int source)
+{
+    return (int32_t)emulation::exchange((uint32_t)value, source);
 }
 
 inline float __shfl_xor_sync(unsigned, float value, int step)
