@@ -36,8 +36,9 @@ attest_status gpu_result(struct gpu *gpu, cu_result result, const char *what, st
 struct loaded {
     struct loaded *next;
     uint64_t digest, bytes;
-    cu_function kernel, combine; /* combine is NULL unless the launch is split */
-    int blocks;                  /* of the kernel that one multiprocessor holds at once */
+    uint32_t launch, threads, shared; /* what it was made ready for */
+    cu_function kernel, combine;      /* combine is NULL unless the launch is split */
+    int blocks;                       /* of the kernel that one multiprocessor holds at once */
 };
 attest_status image_load(struct gpu *gpu, const attest_cuda_kernel *kernel, const attest_cuda_image *image,
                          const struct loaded **loaded, struct text why);

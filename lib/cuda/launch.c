@@ -185,7 +185,8 @@ static struct view view_get(const struct cuda_plan *plan, const attest_tensors *
             continue;
         int64_t bytes = dimensions[i].stride * (int64_t)dtype_size(view.dtype);
         view.size[view.rank] = (uint64_t)(dimensions[i].size > 0 ? dimensions[i].size : 1);
-        view.stride[view.rank] = (uint64_t)(dimensions[i].size > 1 || bytes ? bytes : 16); /* 0 is no stride, even of nothing */
+        /* A stride that is never taken may be 0, which is no stride. */
+        view.stride[view.rank] = (uint64_t)(bytes || (data && dimensions[i].size > 1) ? bytes : 16);
         view.box[view.rank++] = (uint32_t)dimensions[i].box;
     }
     return view;

@@ -68,14 +68,24 @@ static attest_status load(struct gpu *gpu, const attest_cuda_kernel *kernel, con
     return status;
 }
 
+static bool is_same(const struct loaded *a, const struct loaded *b)
+{
+    return a->digest == b->digest && a->bytes == b->bytes && a->launch == b->launch && a->threads == b->threads &&
+           a->shared == b->shared;
+}
+
 attest_status image_load(struct gpu *gpu, const attest_cuda_kernel *kernel, const attest_cuda_image *image,
                          const struct loaded **loaded, struct text why)
 {
-    uint64_t digest = digest_of(image->data, image->bytes);
+    const struct loaded wanted = {.digest = digest_of(image->data, image->bytes),
+                                  .bytes = image->bytes,
+                                  .launch = kernel->launch,
+                                  .threads = image->facts.threads,
+                                  .shared = image->facts.dynamic_shared};
     attest_status status = ATTEST_OK;
     pthread_mutex_lock(&gpu->lock);
     struct loaded *found = gpu->loaded;
-    while (found && (found->digest != digest || found->bytes != image->bytes))
+    while (found && !is_same(found, &wanted))
         found = found->next;
     if (!found) {
         found = calloc(1, sizeof *found);
@@ -83,14 +93,13 @@ attest_status image_load(struct gpu *gpu, const attest_cuda_kernel *kernel, cons
         int mode = CU_CAPTURE_RELAXED; /* as in gpu_alloc */
         status = found ? gpu_enter(gpu, &pushed, why) : fail(why, ATTEST_ERROR_MEMORY, "no memory for a plan");
         if (status == ATTEST_OK) {
+            *found = wanted;
             gpu->driver->capture_mode(&mode);
             status = load(gpu, kernel, image, found, why);
             gpu->driver->capture_mode(&mode);
             gpu_leave(gpu, pushed);
         }
         if (status == ATTEST_OK) {
-            found->digest = digest;
-            found->bytes = image->bytes;
             found->next = gpu->loaded;
             gpu->loaded = found;
         } else {
