@@ -11,7 +11,7 @@
  * attest-cuda: tile_kv   = 64
  * attest-cuda: tiles     = 32x64 32x32 48x64 16x64
  * attest-cuda: threads   = 128 * (up(tile_q, 32) / 32)
- * attest-cuda: shared    = 2 * ((tile_q + 2 * tile_kv) * (dim + 8) + tile_q * (tile_kv + 8)) + 4 * tile_q * (max(dim, tile_kv) + 4)
+ * attest-cuda: shared    = 2 * ((tile_q + 2 * tile_kv) * (dim + 8) + tile_q * (tile_kv + 8)) + 4 * tile_q * (max(dim, tile_kv) + 8)
  * attest-cuda: registers = 168
  * attest-cuda: launch    = tile
  * attest-cuda: packs     = yes
@@ -28,7 +28,7 @@
  * and stored to shared memory, and never touched in between: what has to know its row (masks, maximum, rescaling) works on S and on P V
  * there, with a warp for each row and a lane for each key or column, as in cuda_fwd_scalar.cu.
  *     Q[tile_q][dim + 8], K, V[tile_kv][dim + 8], P[tile_q][tile_kv + 8]: elements; the 16 bytes more shift each row by four banks
- *     S[tile_q][max(dim, tile_kv) + 4]: float, and then P V in the same place
+ *     S[tile_q][max(dim, tile_kv) + 4]: float, and then P V in the same place, and at the end O
  * O is summed in registers: lane d of the row's warp has columns d, d + 32 ...
  *
  * Four barriers for each tile: K is there and P V has been read; S is written and K has been read; P is written and V is there; P V is
@@ -66,6 +66,8 @@ struct Tiles {
     Element V[BLOCK_KV][D + 8];
     Element P[BLOCK_Q][BLOCK_KV + 8];
     float S[BLOCK_Q][(D > BLOCK_KV ? D : BLOCK_KV) + 4];
+    int begin[BLOCK_Q], end[BLOCK_Q]; // keys that each row sees
+    float m[BLOCK_Q], l[BLOCK_Q];     // at the end
 };
 static_assert(sizeof(Tiles::Q) % 32 == 0 && sizeof(Tiles::K) % 32 == 0 && sizeof(Tiles::P) % 32 == 0,
               "fragments begin at 32 bytes");
@@ -224,6 +226,11 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
             O_rmem[q][d] = 0;
     }
 
+    for (int row = threadIdx.x; row < BLOCK_Q; row += ATTEST_THREADS) {
+        const attest_span seen = attest_row_visible(args, tile.sequence, (tile.row_begin + row) / args.pack);
+        smem.begin[row] = seen.begin;
+        smem.end[row] = seen.end;
+    }
     copy_rows(args, tile, smem.Q);
     copy_keys(args, tile, args.k, args.stride_k, args.dim, span.begin, span.end, smem.K);
     copies_close();
@@ -248,13 +255,12 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
             // Mask, maximum, exponential, sum. The output so far is brought to the new maximum. Scores are in units of log2.
 #pragma unroll
         for (int q = 0; q < WARP_Q; q++) {
-            const int row = q * WARPS + warp, r = tile.row_begin + row, i = r / args.pack;
-            const attest_span seen = attest_row_visible(args, tile.sequence, i); // of rows that are not there, nothing is kept
+            const int row = q * WARPS + warp, begin = smem.begin[row], end = smem.end[row];
             float s[LANE_KV], top = minus_infinity();
 #pragma unroll
             for (int n = 0; n < LANE_KV; n++) {
                 const int j = first + n * 32 + lane;
-                s[n] = j >= seen.begin && j < seen.end ? smem.S[row][n * 32 + lane] * unit_scale : minus_infinity();
+                s[n] = j >= begin && j < end ? smem.S[row][n * 32 + lane] * unit_scale : minus_infinity();
                 top = fmaxf(top, s[n]);
             }
             top = fmaxf(m[q], warp_max(top));
@@ -288,19 +294,29 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
     }
     copies_wait<0>();
 
-    // Epilogue.
+    // Epilogue: O passes through shared memory, so that there is one piece of code for all rows of a warp.
 #pragma unroll
     for (int q = 0; q < WARP_Q; q++) {
-        const int r = tile.row_begin + q * WARPS + warp, i = r / args.pack, head = tile.slot * args.pack + r - i * args.pack;
+        const int row = q * WARPS + warp;
         const float sum = warp_sum(l[q]);
-        if (r >= tile.row_end)
-            continue;
-        attest_ending ending = attest_row_ending(args, m[q] * LN_2, sum, head);
-        int64_t at = attest_row_offset(args, args.stride_o, tile, head, i);
+        if (lane == 0) {
+            smem.m[row] = m[q];
+            smem.l[row] = sum;
+        }
+#pragma unroll
+        for (int d = 0; d < LANE_D; d++)
+            smem.S[row][d * 32 + lane] = O_rmem[q][d]; // the same lane read P V there
+    }
+    __syncwarp();
+#pragma unroll 1
+    for (int row = warp; row < BLOCK_Q && tile.row_begin + row < tile.row_end; row += WARPS) {
+        const int r = tile.row_begin + row, i = r / args.pack, head = tile.slot * args.pack + r - i * args.pack;
+        const attest_ending ending = attest_row_ending(args, smem.m[row] * LN_2, smem.l[row], head);
+        const int64_t at = attest_row_offset(args, args.stride_o, tile, head, i);
 #pragma unroll
         for (int d = 0; d < LANE_D; d++)
             if (d * 32 + lane < args.dim_v)
-                attest_store(args.o, args.dtype_o, at + d * 32 + lane, O_rmem[q][d] * ending.factor);
+                attest_store(args.o, args.dtype_o, at + d * 32 + lane, smem.S[row][d * 32 + lane] * ending.factor);
         if (attest_has(args, ATTEST_LSE) && lane == 0)
             args.lse[attest_row_offset(args, args.stride_lse, tile, head, i)] = ending.lse;
     }
