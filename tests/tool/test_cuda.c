@@ -554,6 +554,13 @@ static void profiler(void)
     tap_check(!cuda_profile_parse(nothing, 0, &profile, why, sizeof why), "nothing was profiled");
     tap_check(cuda_profile_parse(full, 0, &profile, why, sizeof why) && profile.values[METRIC_TIME] == 10112,
               "the units row is not skipped");
+    char *real = read_text("ncu_h200_scalar.txt"); /* more than 300 columns, four launches */
+    tap_check(cuda_profile_parse(real, 3, &profile, why, sizeof why) && profile.values[METRIC_TIME] == 1589280 &&
+                  profile.values[METRIC_REGISTERS] == 80 && profile.there[METRIC_GMMA],
+              "the last launch is read wrongly: %s", why);
+    tap_check(!cuda_profile_parse(real, 4, &profile, why, sizeof why), "there is no fifth launch");
+    free(real);
+    tap_check(cuda_profile_parse(full, 0, &profile, why, sizeof why), "%s", why);
     profile.values[METRIC_DRAM] = 83;
     cuda_limiter(&profile, limiter, sizeof limiter);
     tap_check(strcmp(limiter, "memory bandwidth (83 % busy)") == 0, "%s", limiter);

@@ -180,6 +180,18 @@ static bool read_symbols(const struct elf *elf, struct cuda_image *image)
     return true;
 }
 
+/* Counts the tensor instructions of a section of code. From 7.0 to 9.0 an instruction has 16 bytes, and its lowest 9 bits say which it
+ * is, as nvdisasm shows. HFMA2.MMA, which is no matrix product, is another. */
+static void count_tensor(const unsigned char *bytes, size_t size, struct cuda_image *image)
+{
+    enum { HMMA = 0x03c, IMMA = 0x037, DMMA = 0x03f, GMMA = 0x1f0, OPCODE = 0x1ff, INSTRUCTION = 16 };
+    for (size_t at = 0; at + INSTRUCTION <= size; at += INSTRUCTION) {
+        uint32_t opcode = word(bytes + at) & OPCODE;
+        image->mma += opcode == HMMA || opcode == IMMA || opcode == DMMA;
+        image->gmma += opcode == GMMA;
+    }
+}
+
 bool cuda_image_parse(const void *data, size_t size, struct cuda_image *image, char *why, size_t why_size)
 {
     struct elf elf = {.data = data, .size = size};
@@ -202,8 +214,11 @@ bool cuda_image_parse(const void *data, size_t size, struct cuda_image *image, c
     }
     for (size_t i = 1; i < elf.head.e_shnum; i++) {
         Elf64_Shdr head;
-        if (is_state(&elf, i) && section(&elf, i, &head))
+        const unsigned char *bytes = section(&elf, i, &head);
+        if (is_state(&elf, i) && bytes)
             image->state += (int64_t)(head.sh_size & INT32_MAX);
+        if (bytes && head.sh_type != SHT_NOBITS && strncmp(string(&elf, elf.head.e_shstrndx, head.sh_name), ".text.", 6) == 0)
+            count_tensor(bytes, head.sh_size, image);
     }
     return true;
 }

@@ -26,6 +26,7 @@ struct cuda_image {
     int64_t state;       /* bytes of __device__ variables, which outlive a call */
     char state_name[64]; /* the first of them */
     char import[64];     /* the first function that it needs from elsewhere, such as vprintf or malloc; "" for none */
+    int64_t mma, gmma;   /* tensor instructions in its code: of warps, of warp groups; known for architectures up to 9.0 */
     bool has_facts;      /* ATTEST_CUDA_FACTS is in it */
     attest_cuda_facts facts;
 };

@@ -99,6 +99,23 @@ static bool judge_facts(const struct cuda_product *product, char *why, size_t si
     return true;
 }
 
+/* The claim that the profile gate measures, in the code itself: what is not there cannot be executed. */
+static bool judge_tensor(const struct cuda_manifest *manifest, const struct cuda_image *image, char *why, size_t size)
+{
+    if (image->arch > 90)
+        return true;
+    if (manifest->tensor == CUDA_TENSOR_NONE && image->mma + image->gmma > 0)
+        snprintf(why, size, "it claims no tensor cores, and has %lld tensor instructions; write tensor = hmma, mma_qk and mma_pv",
+                 (long long)(image->mma + image->gmma));
+    else if (manifest->tensor == CUDA_TENSOR_HMMA && image->mma == 0)
+        snprintf(why, size, "it claims tensor cores (hmma), and has not one instruction for them");
+    else if (manifest->tensor == CUDA_TENSOR_GMMA && image->gmma == 0)
+        snprintf(why, size, "it claims tensor cores (gmma), and has not one instruction for them");
+    else
+        return true;
+    return false;
+}
+
 bool cuda_spill_said(const struct cuda_ptxas *said, char *text, size_t size)
 {
     if (said->spill_stores > 0 || said->spill_loads > 0)
@@ -137,7 +154,7 @@ bool cuda_product_judge(const struct cuda_manifest *manifest, const struct cuda_
 {
     const int64_t *n = product->configuration.numbers;
     if (!judge_shape(manifest, &product->image, why, why_size) || !judge_facts(product, why, why_size) ||
-        !judge_memory(product, why, why_size))
+        !judge_tensor(manifest, &product->image, why, why_size) || !judge_memory(product, why, why_size))
         return false;
     struct cuda_use use = cuda_measured(product);
     if (use.shared != n[CUDA_SHARED]) {
