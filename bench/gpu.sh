@@ -11,8 +11,9 @@
 #     peers      times, ratios and errors: see bench/gpu_peers.py
 #
 # --quick leaves prove and selftest out, and times some shapes only: about a minute. --kernel is for prove and for peers.
-# What a step prints also goes to $OUT/STEP.txt; OUT is $BUILD/gpu unless given. The JSON of peers goes to bench/results/, and with --quick
-# to $OUT/peers.json. Nothing is built here: run make first, on any machine that has nvcc, and copy the tree.
+# What a step prints also goes to $OUT/STEP.txt; OUT is $BUILD/gpu unless given. peers writes its JSON to bench/results/, with --quick to
+# $OUT/peers.json; what it and --record change in the tree is copied to $OUT too. Nothing is built here: run `make all tests` first, on any
+# machine that has nvcc, and copy the tree.
 set -u
 cd "$(dirname "$0")/.." || exit 4
 BUILD=${BUILD:-build}
@@ -39,15 +40,20 @@ mkdir -p "$OUT" || exit 4
 
 step() {
     case $1 in
-    info) "$BUILD/attest" info --device cuda ;;
-    test) sh tests/cuda_backend.t ;;
-    prove) "$BUILD/attest" prove "${kernel:-cuda_*}" $record --state "$OUT/proofs" ;;
-    selftest) "$BUILD/attest" selftest --device cuda ;;
+    info) "$BUILD/attest" info | awk '{print} /device cuda:0/ {found = 1} END {exit found ? 0 : 3}' ;;
+    test) sh tests/cuda_backend.t | awk '{print} /^not ok/ {failed = 1} END {exit failed}' ;;
+    prove)
+        "$BUILD/attest" prove "${kernel:-cuda_*}" $record --state "$OUT/proofs"
+        proven=$?
+        [ -z "$record" ] || cp -R evidence "$OUT/"
+        return $proven
+        ;;
+    selftest) "$BUILD/attest" selftest 'cuda/*' ;;
     peers)
         if [ -n "$quick$kernel" ]; then
             python3 bench/gpu_peers.py --library "$BUILD/libattest.so" $quick ${kernel:+--kernel "$kernel"} --out "$OUT/peers.json"
         else
-            python3 bench/gpu_peers.py --library "$BUILD/libattest.so"
+            python3 bench/gpu_peers.py --library "$BUILD/libattest.so" && cp bench/results/nvidia-*.json "$OUT/"
         fi
         ;;
     esac
@@ -65,7 +71,7 @@ for name in $steps; do
     summary="${summary:-}$(printf '%-10s%s' "$name" "$word")
 "
     [ "$status" -gt "$worst" ] && worst=$status
-    [ "$name$status" = info0 ] || [ "$name" != info ] || break # no GPU: nothing else would work
+    [ "$name$status" = info0 ] || [ "$name" != info ] || break # without a GPU nothing else would work
 done
 printf '\n%s' "$summary"
 exit "$worst"
