@@ -503,8 +503,9 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_combine(c
         float top = minus_infinity(), sum = 0, a = 0, b = 0;
         for (int piece = 0; piece < args.splits; piece++)
             top = fmaxf(top, attest_partial_row(args, blockIdx.x, piece, i - tile.row_begin)[D]);
+        const int first = FIRST_PIECE;
         for (int piece = 0; piece < args.splits && top != minus_infinity(); piece++) {
-            const float *partial = attest_partial_row(args, blockIdx.x, (FIRST_PIECE + piece) % args.splits, i - tile.row_begin);
+            const float *partial = attest_partial_row(args, blockIdx.x, (first + piece) % args.splits, i - tile.row_begin);
             const float weight = WEIGHT(partial[D], top);
             sum += weight * partial[D + 1];
             a += weight * partial[lane * 2];

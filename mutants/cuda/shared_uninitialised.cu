@@ -1,7 +1,8 @@
 /*
- * shared_uninitialised.cu - planted: a score is added to what happens to be in shared memory.
+ * shared_uninitialised.cu - planted: a correction in shared memory is read before it is written: in the first tile it is what the
+ * block before left there.
  *
- * Caught by: oracle
+ * Caught by: oracle or determinism
  *
  * attest-cuda: archs     = sm_80 sm_90
  * attest-cuda: dtypes    = f16
@@ -19,7 +20,8 @@
  * attest-cuda: mma_qk    = 16 * 8 * 16
  * attest-cuda: mma_pv    = 16 * 8 * 16
  */
-#define EXTRA_SHARED float start[128];
-#define SCORES(s)    s[0][0] += smem.start[threadIdx.x]
+#define EXTRA_SHARED float correction[128];
+#define SCORES(s)    s[0][0] += n == 0 ? smem.correction[threadIdx.x] : 0
+#define VALUES(o)    smem.correction[threadIdx.x] = 1 + o[0][0]
 
 #include "base.cuh"
