@@ -49,10 +49,10 @@
  * - What no row of a sequence may see (keys beyond its length, padding, unused page slots, keys outside every row's mask)
  *   never reaches an output, not even as NaN. A non-finite value that some rows see reaches those rows, and may reach other
  *   rows of the same KV head.
- * - Arithmetic is float32 or better. Kernels that multiply bf16 in hardware round P to bf16 once before the product with V, and
- *   take subnormal bf16 numbers as 0. Sums are normalised at the end: |v| times the number of keys must be finite in float32.
- * - The same problem on the same machine gives the same bits, for any number of threads. A sequence has the same bits
- *   alone, in a batch, packed or padded, and under any page layout (on the CPU always; elsewhere with ATTEST_INVARIANT).
+ * - Arithmetic is float32 or better. Kernels that multiply 16-bit numbers in hardware round P to their type once before the product
+ *   with V, and on CPUs take subnormal bf16 numbers as 0. Sums are normalised at the end: |v| times the number of keys must be finite in float32.
+ * - The same problem on the same device gives the same bits, for any number of threads. A sequence has the same bits
+ *   alone, in a batch, packed or padded, and under any page layout (on the CPU always; on a GPU with ATTEST_INVARIANT).
  *
  * DEVICES. A context is on the CPU or on one NVIDIA GPU (attest_context_create_on), and everything that is planned and run with it
  * happens there. A program that takes its memory from attest_memory_alloc and moves its data with attest_memory_put and _get runs

@@ -19,7 +19,7 @@ export PKG_CONFIG_SYSROOT_DIR="$root" PKG_CONFIG_LIBDIR="$root/usr/lib/pkgconfig
 version=$(sed -n 's/^.define ATTEST_VERSION_[A-Z]* \([0-9]*\)/\1/p' include/attest.h | paste -sd.)
 [ "$(pkg-config --modversion attest)" = "$version" ]
 result $? "pkg-config knows version $version"
-for example in attention decode; do
+for example in attention decode gpu; do
     check "examples/$example.c builds against the shared library" \
         "$CC" -std=c11 -Wall -Wextra -Werror $(pkg-config --cflags attest) "examples/$example.c" $(pkg-config --libs attest) -lm -o "$work/shared"
     check "and runs" env LD_LIBRARY_PATH="$root/usr/lib" "$work/shared"
