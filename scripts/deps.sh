@@ -5,7 +5,8 @@ set -eu
 
 packages() {
     case $1 in
-    build) echo gcc make libc6-dev libjansson-dev libsodium-dev libsqlite3-dev ;;
+    # nvcc works with a C++ compiler.
+    build) echo gcc make libc6-dev libjansson-dev libsodium-dev libsqlite3-dev $(command -v nvcc > /dev/null && echo g++) ;;
     prove) echo binutils valgrind libasan8 libubsan1 ;;
     test) echo perl valgrind chromium python3-scipy g++ pkgconf mandoc python3 python3-numpy clang-14 libomp-14-dev libclang-rt-14-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ;;
     bench) echo g++ python3 python3-venv libopenblas-dev ;;
