@@ -22,7 +22,8 @@ static void table(void)
         if (!tap_check(attest_kernel_get(k, &info) == ATTEST_OK, "kernel %zu", k))
             continue;
         tap_check(info.name && *info.name && info.summary && *info.summary && info.needs, "%zu lacks a text", k);
-        tap_check(!strcmp(info.backend, "cpu") || !strcmp(info.backend, "ref"), "%s: backend '%s'", info.name, info.backend);
+        tap_check(!strcmp(info.backend, "cuda") || !strcmp(info.backend, "cpu") || !strcmp(info.backend, "ref"), "%s: backend '%s'",
+                  info.name, info.backend);
         tap_check(!strncmp(info.name, info.backend, strlen(info.backend)), "%s does not start with %s", info.name, info.backend);
         tap_check(strlen(info.summary) < 120 && !strchr(info.summary, '\n'), "%s: the summary is not one line", info.name);
         for (size_t n = 0; n < k; n++)
@@ -121,6 +122,8 @@ static void disabled_features(void)
                   attest_status_name(status), why);
         char first[32];
         snprintf(first, sizeof first, "%.*s", (int)strcspn(info.needs, ","), info.needs);
+        if (!strcmp(info.backend, "cuda"))
+            strcpy(first, "an NVIDIA GPU");
         tap_check(!*info.needs || strstr(why, first), "%s: '%s' is not in: %s", info.name, first, why);
     }
     attest_context_destroy(none);
