@@ -77,7 +77,7 @@ static struct execution run_truncating(const struct inputs *inputs, struct outpu
 static struct execution run(void *data, const struct inputs *inputs, struct outputs *outputs)
 {
     struct flawed *flawed = data;
-    struct library_kernel kernel = {NULL, 1, 0xff};
+    struct library_kernel kernel = {.threads = 1, .rubbish = 0xff};
     struct subject library = library_subject(&kernel);
     struct inputs changeable = *inputs;
     flawed->runs++;
