@@ -136,11 +136,19 @@ template <int Open> __device__ inline void copies_wait()
 __device__ inline void copy_keys(const attest_cuda_args &args, const attest_tile &tile, const void *data, const int64_t *stride,
                                  int dim, int first, int end, Element (*KV_smem)[D + 8])
 {
+    constexpr int STEP = ATTEST_THREADS / (D / 8); // keys that are copied at once
     const Element *base = (const Element *)data;
     const bool aligned = is_aligned(data, stride);
-    const int d = threadIdx.x % (D / 8) * 8;
-#pragma unroll 2
-    for (int key = threadIdx.x / (D / 8); key < BLOCK_KV; key += ATTEST_THREADS / (D / 8)) {
+    const int d = threadIdx.x % (D / 8) * 8, key_0 = threadIdx.x / (D / 8);
+    if (aligned && dim == D && first + BLOCK_KV <= end && !attest_has(args, ATTEST_PAGED)) {
+        const Element *from = base + attest_key_offset(args, stride, tile, first + key_0) + d;
+#pragma unroll
+        for (int key = 0; key < BLOCK_KV; key += STEP, from += STEP * stride[2])
+            copy8(&KV_smem[key_0 + key][d], from, base, 8, true);
+        return;
+    }
+#pragma unroll 1
+    for (int key = key_0; key < BLOCK_KV; key += STEP) {
         bool there = first + key < end;
         int64_t at = there ? attest_key_offset(args, stride, tile, first + key) + d : 0;
         copy8(&KV_smem[key][d], base + at, base, there ? dim - d : 0, aligned);
@@ -162,25 +170,35 @@ __device__ inline void copy_rows(const attest_cuda_args &args, const attest_tile
     }
 }
 
-// C = A B, a warp for each fragment of C; B is stored by columns, if Transposed, else by rows.
+// C = A B, a warp for each fragment of C, or for two next to each other, which share a fragment of A, if there are enough. B is stored by
+// columns, if Transposed, else by rows.
 template <bool Transposed, int M, int N, int K>
 __device__ inline void multiply(const Element *A, int pitch_a, const Element *B, int pitch_b, float *C, int pitch_c)
 {
     typedef typename std::conditional<Transposed, wmma::col_major, wmma::row_major>::type Layout;
+    constexpr int PIECES = M / FRAGMENT * (N / FRAGMENT) >= 2 * WARPS && N % (2 * FRAGMENT) == 0 ? 2 : 1;
 #pragma unroll 1
-    for (int n = threadIdx.x / 32; n < M / FRAGMENT * (N / FRAGMENT); n += WARPS) {
-        const int row = n % (M / FRAGMENT) * FRAGMENT, column = n / (M / FRAGMENT) * FRAGMENT;
-        wmma::fragment<wmma::accumulator, FRAGMENT, FRAGMENT, FRAGMENT, float> c;
-        wmma::fill_fragment(c, 0.0f);
+    for (int n = threadIdx.x / 32; n < M / FRAGMENT * (N / FRAGMENT / PIECES); n += WARPS) {
+        const int row = n % (M / FRAGMENT) * FRAGMENT, column = n / (M / FRAGMENT) * FRAGMENT * PIECES;
+        wmma::fragment<wmma::accumulator, FRAGMENT, FRAGMENT, FRAGMENT, float> c[PIECES];
+#pragma unroll
+        for (int piece = 0; piece < PIECES; piece++)
+            wmma::fill_fragment(c[piece], 0.0f);
 #pragma unroll
         for (int k = 0; k < K; k += FRAGMENT) {
             wmma::fragment<wmma::matrix_a, FRAGMENT, FRAGMENT, FRAGMENT, Element, wmma::row_major> a;
-            wmma::fragment<wmma::matrix_b, FRAGMENT, FRAGMENT, FRAGMENT, Element, Layout> b;
             wmma::load_matrix_sync(a, A + row * pitch_a + k, pitch_a);
-            wmma::load_matrix_sync(b, Transposed ? B + column * pitch_b + k : B + k * pitch_b + column, pitch_b);
-            wmma::mma_sync(c, a, b, c);
+#pragma unroll
+            for (int piece = 0; piece < PIECES; piece++) {
+                wmma::fragment<wmma::matrix_b, FRAGMENT, FRAGMENT, FRAGMENT, Element, Layout> b;
+                const int at = column + piece * FRAGMENT;
+                wmma::load_matrix_sync(b, Transposed ? B + at * pitch_b + k : B + k * pitch_b + at, pitch_b);
+                wmma::mma_sync(c[piece], a, b, c[piece]);
+            }
         }
-        wmma::store_matrix_sync(C + row * pitch_c + column, c, pitch_c, wmma::mem_row_major);
+#pragma unroll
+        for (int piece = 0; piece < PIECES; piece++)
+            wmma::store_matrix_sync(C + row * pitch_c + column + piece * FRAGMENT, c[piece], pitch_c, wmma::mem_row_major);
     }
 }
 
