@@ -519,8 +519,8 @@ static void grids(void)
         {"fwd:f16:b2:h4:sq1:skv0:d64", ATTEST_LAUNCH_SPLIT, 8, 0, 1, 256, 0},
         {"fwd:f16:b1:h4:sq1:skv255:d64", ATTEST_LAUNCH_SPLIT, 4, 0, 1, 256, 0},
         {"fwd:f16:b1:h4:sq1:skv1000:d64", ATTEST_LAUNCH_SPLIT, 16, 4, 4, 256, 16 * 32 * 68 * 4},
-        /* 264 blocks fit, 4 tiles: 66 pieces at most, of 512 keys, which are then 64 */
-        {"fwd:f16:b1:h4:sq1:skv32768:d64", ATTEST_LAUNCH_SPLIT, 256, 4, 64, 512, (size_t)256 * 32 * 68 * 4},
+        /* 132 multiprocessors, 4 tiles: 33 pieces at most, of 1024 keys, which are then 32 */
+        {"fwd:f16:b1:h4:sq1:skv32768:d64", ATTEST_LAUNCH_SPLIT, 128, 4, 32, 1024, (size_t)128 * 32 * 68 * 4},
         {"fwd:f16:b1:h4:sq1:skv32768:d64:invariant", ATTEST_LAUNCH_SPLIT, 512, 4, 128, 256, (size_t)512 * 32 * 68 * 4},
         {"fwd:f16:b100:h4:sq1:skv32768:d64", ATTEST_LAUNCH_SPLIT, 400, 0, 1, 32768, 0},
         {"fwd:f16:b100:h4:sq1:skv1000:d64:invariant", ATTEST_LAUNCH_SPLIT, 1600, 400, 4, 256, (size_t)1600 * 32 * 68 * 4},
