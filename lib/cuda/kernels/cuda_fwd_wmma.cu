@@ -12,7 +12,7 @@
  * attest-cuda: tiles     = 32x64 32x32 48x64 16x64
  * attest-cuda: threads   = 128 * (up(tile_q, 32) / 32)
  * attest-cuda: shared    = 2 * ((tile_q + 2 * tile_kv) * (dim + 8) + tile_q * (tile_kv + 8)) + 4 * tile_q * (max(dim, tile_kv) + 8)
- * attest-cuda: registers = 168
+ * attest-cuda: registers = 200
  * attest-cuda: launch    = tile
  * attest-cuda: packs     = yes
  * attest-cuda: refuses   = bias
