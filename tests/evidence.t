@@ -17,7 +17,7 @@ done
 
 # ---- a small tree with a record for every kernel of the library, and one for a kernel from elsewhere
 tree=$work/tree
-mkdir -p "$tree/lib" && cp -r "$root/include" "$tree/" && cp -r "$root/lib/cpu" "$tree/lib/" && cp "$root"/lib/*.h "$tree/lib/"
+mkdir -p "$tree/lib" && cp -r "$root/include" "$tree/" && cp -r "$root/lib/cpu" "$root/lib/cuda" "$tree/lib/" && cp "$root"/lib/*.h "$tree/lib/"
 cd "$tree" || exit 1
 cat > mine.c << 'END'
 /*
@@ -51,7 +51,7 @@ ATTEST_API const attest_cpu_kernel *attest_cpu_kernel_entry(void)
     return &kernel;
 }
 END
-kernels=$("$attest" list --json | sed -n 's/.*"kernel": "\(cpu_[a-z0-9_]*\)".*/\1/p')
+kernels=$("$attest" list --json | sed -n 's/.*"kernel": "\(c[pu]*d*a*_[a-z0-9_]*\)".*/\1/p')
 [ "$(echo "$kernels" | wc -l)" -ge 3 ]
 result $? "the library has kernels to prove"
 
@@ -60,7 +60,11 @@ record() {
     "$BUILD/tests/tool/test_evidence" make evidence "$1" "$2" "$3" cpu-avx2 "${4:-plain}" ${5:+"$5"}
 }
 source_of() {
-    echo "lib/cpu/$(echo "$1" | sed 's/_\(f32\|f16\|bf16\)_/_/').c"
+    stem=$(echo "$1" | sed 's/_\(f32\|f16\|bf16\)_/_/')
+    case $stem in
+    cuda_*) echo "lib/cuda/kernels/$stem.cu" ;;
+    *) echo "lib/cpu/$stem.c" ;;
+    esac
 }
 
 # verify CODE NAME WORD [ARGUMENTS...]: this exit status, and the word in what it prints.

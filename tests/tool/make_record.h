@@ -17,6 +17,7 @@
 #include "prove/candidate.h"
 #include "report.h"
 #include "tap.h"
+#include "prove/cuda_compile.h"
 
 struct recipe {
     const char *kernel, *device; /* device class */
@@ -28,6 +29,7 @@ struct recipe {
     json_t *candidate;   /* taken over; NULL: one that is made up */
     const char *kind, *word;
     const char *artefact; /* digest that the oracle gate names; NULL: none */
+    const char *backend; /* NULL: cpu */
 };
 
 static inline void put_digest_of(json_t *object, const char *key, json_t *value)
@@ -72,6 +74,25 @@ static inline json_t *real_candidate(const char *source, bool image, const char 
     return candidate;
 }
 
+/* Facts of a CUDA source, as if it included nothing. */
+static inline json_t *cuda_candidate(const char *source)
+{
+    struct cuda_manifest manifest;
+    char digest[DIGEST_TEXT] = "", why[512], *flags = NULL;
+    digest_of_file(source, digest);
+    if (cuda_manifest_read(source, true, &manifest, why, sizeof why)) {
+        flags = cuda_compile_flags(manifest.flags);
+        cuda_manifest_free(&manifest);
+    }
+    json_t *candidate = json_pack("{s:s, s:{s:s}, s:s, s:s, s:s, s:[s]}", "source", source, "sources", source, digest, "flags",
+                                  flags ? flags : "", "compiler", "a compiler", "image", digest, "dtypes", "f32");
+    put_digest_of(
+        candidate, "closure",
+        json_pack("{s:O, s:O}", "sources", json_object_get(candidate, "sources"), "flags", json_object_get(candidate, "flags")));
+    free(flags);
+    return candidate;
+}
+
 static inline json_t *make_gates(const struct recipe *recipe)
 {
     static const char *const names[] = {"build", "oracle", "memory", "determinism", "correctness", "speed", "profile"};
@@ -106,7 +127,7 @@ static inline json_t *make_record(const struct recipe *recipe)
     json_t *policy = json_pack("{s:f, s:f}", "blocks", 20.0, "least_effect", 0.005);
     json_t *suite = json_pack("{s:[s], s:[]}", "suite", "fwd:f32:h1:s8:d8", "timed");
     json_t *record = json_pack("{s:s, s:s, s:s, s:s, s:s, s:{s:s, s:s}, s:s, s:s, s:f, s:i}", "kernel", recipe->kernel,
-                               "problem_class", recipe->problem_class ? recipe->problem_class : "fwd:f32", "backend", "cpu", "kind",
+                               "problem_class", recipe->problem_class ? recipe->problem_class : "fwd:f32", "backend", recipe->backend ? recipe->backend : "cpu", "kind",
                                recipe->kind ? recipe->kind : "c", "word", recipe->word ? recipe->word : recipe->kernel, "device",
                                "class", recipe->device, "model", "a model", "started", "2026-11-15T07:00:00Z", "finished",
                                "2026-11-15T07:00:01Z", "seconds", 1.0, "seed", 12345);

@@ -518,6 +518,7 @@ static int make(int argc, char **argv)
     int file = mkstemp(scratch);
     if (file >= 0)
         close(file);
+    bool cuda = strstr(argv[4], ".cu") != NULL;
     struct recipe recipe = {.kernel = argv[3],
                             .device = argv[6],
                             .problem_class = strstr(argv[3], "_bf16_")  ? "fwd:bf16"
@@ -525,7 +526,9 @@ static int make(int argc, char **argv)
                                                                         : "fwd:f32",
                             .kind = argv[5],
                             .word = strcmp(argv[5], "shipped") == 0 ? argv[3] : argv[4],
-                            .candidate = real_candidate(argv[4], strcmp(argv[7], "built") == 0, scratch)};
+                            .candidate = cuda ? cuda_candidate(argv[4])
+                                              : real_candidate(argv[4], strcmp(argv[7], "built") == 0, scratch),
+                            .backend = cuda ? "cuda" : "cpu"};
     json_t *record = make_record(&recipe), *statement = statement_make(record);
     bool done = statement_append(argv[2], statement, argc > 8 ? argv[8] : NULL, NULL, why, sizeof why);
     if (!done)
