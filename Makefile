@@ -29,9 +29,11 @@ flags_of = $(shell sed -n 's/^ \* attest-flags: //p' $(1))
 ifeq ($(ARCH),x86_64)
 LIB_SRC += $(X86_KERNELS:%=lib/cpu/cpu_fwd_%.c)
 endif
-# CUDA kernels, where there is an nvcc (make NVCC= does without). Their images may be shared by several build folders.
+# CUDA kernels, where there is an nvcc, or where their images are already (make NVCC= does without). Several build folders may share
+# the images.
 CUDA_IMAGES ?= $(BUILD)/cuda
-CUDA_STEMS  := $(if $(NVCC),$(shell sed -n 's/^KERNEL([A-Z0-9]*, *\([a-z0-9_]*\))/\1/p' lib/cuda/kernels.def | awk '!seen[$$0]++'))
+CUDA_HERE   := $(or $(NVCC),$(if $(findstring command,$(origin NVCC)),,$(wildcard $(CUDA_IMAGES)/images.c)))
+CUDA_STEMS  := $(if $(CUDA_HERE),$(shell sed -n 's/^KERNEL([A-Z0-9]*, *\([a-z0-9_]*\))/\1/p' lib/cuda/kernels.def | awk '!seen[$$0]++'))
 CUDA_SRC    := $(CUDA_STEMS:%=lib/cuda/kernels/cuda_fwd_%.cu)
 TOOL_SRC := $(wildcard tool/*.c tool/*/*.c)
 TEST_SRC := $(wildcard tests/test_*.c)
@@ -54,7 +56,7 @@ tests: $(TESTS) $(FUZZERS)
 
 .PHONY: cuda-note
 cuda-note:
-	$(if $(NVCC),,@test -e $(BUILD)/.cpu-only || { echo "attest: no nvcc here: CPU-only build"; touch $(BUILD)/.cpu-only; })
+	$(if $(CUDA_HERE),,@test -e $(BUILD)/.cpu-only || { echo "attest: no nvcc here: CPU-only build"; touch $(BUILD)/.cpu-only; })
 
 # ---- rules ------------------------------------------------------------------------------------------------------------------
 # Kernels and the oracle are numerical code: always -O3, whatever CFLAGS says first, and contraction is chosen, not left to taste.
@@ -90,7 +92,7 @@ $(CUDA_IMAGES)/images.c: $(IMAGES_PROGRAM) FORCE
 	@case "$$MAKEFLAGS" in *jobserver*) jobs=;; *) jobs=-j$(JOBS);; esac; \
 	    exec 9> $(CUDA_IMAGES)/lock && flock 9 && \
 	    $(IMAGES_PROGRAM) rules $(CUDA_IMAGES) $(CUDA_SRC) > $(CUDA_IMAGES)/rules.mk.new && $(call update,$(CUDA_IMAGES)/rules.mk) && \
-	    $(MAKE) --no-print-directory $$jobs -f $(CUDA_IMAGES)/rules.mk NVCC="$(NVCC)" FATBINARY="$(FATBINARY)" Q=$(Q) images 9>&- && \
+	    $(MAKE) --no-print-directory $$jobs -f $(CUDA_IMAGES)/rules.mk NVCC="$(or $(NVCC),nvcc)" FATBINARY="$(FATBINARY)" Q=$(Q) images 9>&- && \
 	    $(IMAGES_PROGRAM) table $(CUDA_IMAGES) $(CUDA_SRC) > $@.new && $(call update,$@)
 
 $(BUILD)/obj/cuda_images.o: $(CUDA_IMAGES)/images.c

@@ -107,7 +107,8 @@ static void rule_write(const char *folder, const struct source *source, const st
         printf("%.*scode=compute_%s", (int)(code - own), own, code + strlen("code=sm_"));
     else
         printf("%s", own);
-    printf(" -I include -MMD -MP -MF $@.d -MT $@ %s $< -o $@.part > $@.log 2>&1 || { cat $@.log; false; }\n\t$(Q)mv $@.part $@\n",
+    printf(" -I include -MMD -MF $@.d.part -MT $@ %s $< -o $@.part > $@.log 2>&1 || { cat $@.log; false; }\n\t$(Q)$(tidy) && mv "
+           "$@.part $@\n",
            ptx ? "-ptx" : "-cubin");
     printf("IMAGES += %s.fatbin\n%s.fatbin: %s\n\t$(Q)$(FATBINARY) -64 --compress-all --create=$@.part "
            "--image3=kind=%s,sm=%s,file=$< && "
@@ -115,11 +116,18 @@ static void rule_write(const char *folder, const struct source *source, const st
            path, path, path, ptx ? "ptx" : "elf", arch);
 }
 
+/* What the compiler says of the files that an image is made from, without those of the toolkit, which may not be where the images are. */
+static const char tidy[] =
+    "tidy = awk -v t=$@ '{for (i = 1; i <= NF; i++) if ($$i !~ /^[\\/:\\\\]/ && $$i != t) list[n++] = $$i} END {printf \"%s:\", t; "
+    "for (i = 0; i < n; i++) printf \" %s\", list[i]; print \"\"; for (i = 1; i < n; i++) print list[i] \":\"}' $@.d.part > $@.d "
+    "&& rm $@.d.part\n";
+
 static void rules(const char *folder, char **paths)
 {
     static struct source source;
-    printf("# Written by scripts/cuda_images.c from the manifests of the kernels.\nIMAGES :=\nimages:\n.PHONY: "
-           "images\n.DELETE_ON_ERROR:\n\n");
+    puts("# Written by scripts/cuda_images.c from the manifests of the kernels.\nIMAGES :=\nimages:\n.PHONY: images\n"
+         ".DELETE_ON_ERROR:");
+    puts(tidy);
     for (; *paths; paths++) {
         source_read(*paths, &source);
         for (int i = 0; i < source.count; i++) {
@@ -129,7 +137,7 @@ static void rules(const char *folder, char **paths)
         }
         cuda_manifest_free(&source.manifest);
     }
-    printf("images: $(IMAGES)\n-include $(IMAGES:%%.fatbin=%%.d)\n");
+    printf("images: $(IMAGES)\n\t@:\n-include $(IMAGES:%%.fatbin=%%.d)\n");
 }
 
 /* ---- table ----------------------------------------------------------------------------------------------------------------- */

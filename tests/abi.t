@@ -17,6 +17,9 @@ nm -g --defined-only "$BUILD/libattest.a" 2> /dev/null | awk 'NF == 3 && $3 !~ /
 [ ! -s "$work/log" ]
 result $? "libattest.a defines no global name outside attest_*, so that it cannot clash with a program's own"
 
+[ "$(wc -c < "$so")" -lt 15000000 ]
+result $? "libattest.so is below 15 MB, with all that it embeds"
+
 readelf -dW "$so" > "$work/log"
 grep -q 'SONAME.*\[libattest\.so\.0\]' "$work/log"
 result $? "the soname is libattest.so.0"
