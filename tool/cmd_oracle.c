@@ -8,12 +8,15 @@
 #include "prove/proof.h"
 #include "prove/stages.h"
 
-static bool in_library(const char *name)
+static bool in_library(const char *name, bool *cuda)
 {
     attest_kernel_info info = {.size = sizeof info};
-    for (size_t i = 0; i < attest_kernel_count(); i++)
-        if (attest_kernel_get(i, &info) == ATTEST_OK && strcmp(info.name, name) == 0)
-            return true;
+    for (size_t i = 0; i < attest_kernel_count(); i++) {
+        if (attest_kernel_get(i, &info) != ATTEST_OK || strcmp(info.name, name) != 0)
+            continue;
+        *cuda = strcmp(info.backend, "cuda") == 0;
+        return true;
+    }
     return false;
 }
 
@@ -25,8 +28,10 @@ static enum exit_code open_worker(struct session *session, const char *word, str
                                  .seconds = default_policy.call_seconds,
                                  .memory = (int64_t)default_policy.memory_mb << 20};
     struct execution execution;
-    if (in_library(word)) {
+    bool cuda = false;
+    if (in_library(word, &cuda)) {
         spec.kernel = word;
+        spec.device = !cuda ? NULL : session->options.device ? session->options.device : "cuda";
     } else {
         enum exit_code code = proof_open(session, word, proof);
         if (code != EXIT_PASS)
@@ -35,12 +40,11 @@ static enum exit_code open_worker(struct session *session, const char *word, str
         gate_build(proof, &result);
         json_decref(result.details);
         json_decref(result.artefacts);
-        if (proof->candidate.cuda && result.verdict == VERDICT_PASS)
-            return give_up(session, EXIT_LACKING, NULL, "%s runs on a GPU, which this build cannot drive", word);
         if (result.verdict != VERDICT_PASS)
             return give_up(session, result.verdict == VERDICT_FAIL ? EXIT_FAILED : EXIT_LACKING,
                            "attest prove FILE --only build says more", "%s: %s", word, result.sentence);
         spec.image = proof->candidate.image;
+        spec.device = proof->device;
     }
     *executor = executor_open(&spec, &execution);
     if (*executor)

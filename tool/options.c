@@ -36,7 +36,7 @@ const struct option_spec option_specs[] = {
      "Compute on cpu, cuda (the first GPU), cuda:N or auto (a GPU if there is one, else the CPU). The default is $ATTEST_DEVICE, "
      "else what --kernel runs on, else auto.",
      PLANNING, OPTION_TEXT, FIELD(device), 0, 0},
-    {"device", "DEVICE", "Prove CUDA kernels on this GPU: cuda (the first one) or cuda:N.", CMD_PROVE | CMD_WORKER, OPTION_TEXT,
+    {"device", "DEVICE", "Run CUDA kernels on this GPU: cuda (the first one) or cuda:N.", PROVING | CMD_SELFTEST | CMD_WORKER, OPTION_TEXT,
      FIELD(device), 0, 0},
     {"marker", "WORD", "Print this word when all is done.", CMD_WORKER, OPTION_TEXT, FIELD(marker), 0, 0},
     {"threads", "N", "Use N threads, 1 to 1024. The default is what OpenMP would use.", PLANNING | CMD_INFO | PROVING,
