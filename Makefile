@@ -113,10 +113,10 @@ $(STATIC): $(LIB_OBJ)
 $(SHARED): $(LIB_OBJ) lib/attest.map
 	$(if $(V),,@echo "  LD  $@")
 	$(Q)$(CC) -shared -Wl,-soname,libattest.so.$(SOMAJOR) -Wl,--version-script=lib/attest.map -Wl,-z,defs $(CFLAGS) $(LDFLAGS) \
-	    -o $@ $(LIB_OBJ) -fopenmp -lm
+	    -o $@ $(LIB_OBJ) -fopenmp -lm -ldl
 	$(Q)ln -sf $(@F) $(BUILD)/libattest.so.$(SOMAJOR) && ln -sf $(@F) $(BUILD)/libattest.so
 
-TOOL_LIBS := -Wl,-Bstatic -ljansson -lsodium -lsqlite3 -Wl,-Bdynamic -fopenmp -lm
+TOOL_LIBS := -Wl,-Bstatic -ljansson -lsodium -lsqlite3 -Wl,-Bdynamic -fopenmp -lm -ldl
 # The workbench takes its third-party libraries statically, so that it can be copied to a machine that has none of them.
 $(BUILD)/attest: $(call obj,$(TOOL_SRC)) $(STATIC)
 	$(if $(V),,@echo "  LD  $@")
@@ -126,7 +126,7 @@ TEST_COMMON := $(filter-out $(TEST_SRC) $(FUZZ_SRC),$(wildcard tests/*.c))
 $(TESTS) $(FUZZERS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call obj,$(TEST_COMMON)) $(STATIC)
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  LD  $@")
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -fopenmp -lm
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -fopenmp -lm -ldl
 
 # Two tests count the library's calls of an allocator.
 $(BUILD)/tests/test_allocations $(BUILD)/tests/test_cuda_backend: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=posix_memalign

@@ -315,6 +315,7 @@ static void refusals(void)
          ATTEST_ERROR_UNSUPPORTED},
         {"cuda", "made_up", "fwd:f16:b1:h1:sq1:skv1073741824:d64", "sizes must be below 2^30, and seq_kv is 1073741824",
          ATTEST_ERROR_UNSUPPORTED},
+        {"cuda", "made_up", "fwd:f16:b1000000:h4000:sq1:skv1:d64", "it would have more than 2^31 blocks", ATTEST_ERROR_UNSUPPORTED},
         {"cuda", "nothing", "fwd:f16:b1:h1:sq1:skv1:d64", "no kernel is called 'nothing'", ATTEST_ERROR_ARGUMENT},
     };
     struct made *made = kernel_make(ATTEST_LAUNCH_TILE, ATTEST_CUDA_PADS | ATTEST_CUDA_PACKS | ATTEST_CUDA_REFUSES_O32);
@@ -338,6 +339,15 @@ static void refusals(void)
         attest_plan_destroy(plan);
         attest_context_destroy(context);
     }
+    /* Pieces of a fixed length can be too many. */
+    struct made *pieces = kernel_make(ATTEST_LAUNCH_SPLIT, 0);
+    attest_context *with_pieces = context_on("cuda", &pieces->kernel);
+    attest_problem long_one = problem_of("fwd:f16:b4000:h4:sq1:skv100000000:d64:invariant");
+    attest_plan *no_plan = NULL;
+    tap_check(attest_plan_create(with_pieces, &long_one, "made_up", &no_plan) == ATTEST_ERROR_UNSUPPORTED, "2^32 blocks");
+    says(with_pieces, "it would have more than 2^31 blocks");
+    attest_context_destroy(with_pieces);
+    free(pieces);
     /* Without padding: dims that are there, and no others. */
     made->kernel.options = 0;
     attest_context *context = context_on("cuda", &made->kernel);

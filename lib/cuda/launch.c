@@ -109,10 +109,6 @@ attest_status cuda_plan_create(struct gpu *gpu, const attest_cuda_kernel *kernel
             *workspace = (size_t)blocks * image->facts.tile_q * image->partial * sizeof(float);
         made->early = kernel->options & ATTEST_CUDA_PDL && gpu->info.compute >= 90 && gpu->driver->launch_with;
     }
-    if (blocks > INT32_MAX) {
-        free(made);
-        return fail(why, ATTEST_ERROR_UNSUPPORTED, "kernel: %s would have more than 2^31 blocks", kernel->name);
-    }
     made->blocks = (unsigned)blocks;
     *plan = made;
     return ATTEST_OK;

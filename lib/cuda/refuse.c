@@ -175,7 +175,7 @@ static const char *flag_words(uint64_t flags)
     return "a flag that it does not know";
 }
 
-static attest_status check_sizes(const attest_problem *p, int64_t pack, int64_t tile_q, struct text why)
+static attest_status check_sizes(const attest_problem *p, int64_t pack, const attest_cuda_image *image, struct text why)
 {
     const struct {
         const char *name;
@@ -188,9 +188,10 @@ static attest_status check_sizes(const attest_problem *p, int64_t pack, int64_t 
         if (sizes[i].size >= ATTEST_CUDA_SIZES)
             return fail(why, ATTEST_ERROR_UNSUPPORTED, "sizes must be below 2^30, and %s is %lld", sizes[i].name,
                         (long long)sizes[i].size);
-    int64_t tiles = (p->seq_q * pack + tile_q - 1) / tile_q;
-    if (p->batch * (p->heads_q / pack) > INT32_MAX / (tiles > 0 ? tiles : 1))
-        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it would have more than 2^31 tiles");
+    int64_t tiles = (p->seq_q * pack + image->facts.tile_q - 1) / image->facts.tile_q, blocks;
+    int64_t pieces = image->split_keys && has(p, ATTEST_INVARIANT) ? p->seq_kv / image->split_keys + 1 : 1;
+    if (__builtin_mul_overflow(p->batch * (p->heads_q / pack), tiles * pieces, &blocks) || blocks > INT32_MAX)
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it would have more than 2^31 blocks");
     return ATTEST_OK;
 }
 
@@ -250,7 +251,7 @@ attest_status cuda_refusal(const struct gpu *gpu, const attest_cuda_kernel *kern
     if (!found)
         return no_image(gpu, kernel, wish, p, why);
     int64_t pack = kernel->options & ATTEST_CUDA_PACKS ? p->heads_q / p->heads_kv : 1;
-    TRY(check_sizes(p, pack, found->facts.tile_q, why));
+    TRY(check_sizes(p, pack, found, why));
     if (found->rows_most && p->seq_q * pack > found->rows_most)
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it is for at most %u rows of %s, and there are %lld", found->rows_most,
                     kernel->options & ATTEST_CUDA_PACKS ? "a KV head" : "a head", (long long)(p->seq_q * pack));
