@@ -224,7 +224,7 @@ typedef struct attest_context attest_context;
  * context is there all the same, for its detail text and to be destroyed; likewise if there is no such device. */
 ATTEST_API attest_status attest_context_create(attest_context **context); /* on $ATTEST_DEVICE, else on the CPU */
 
-/* `device` is "cpu", "cuda" (the first GPU), "cuda:1", or "auto": the first GPU if there is one that works, else the CPU. */
+/* `device` is "cpu", "cuda" (the first GPU), "cuda:1", or "auto": the first GPU that this build has kernels for, else the CPU. */
 ATTEST_API attest_status attest_context_create_on(const char *device, attest_context **context);
 ATTEST_API void attest_context_destroy(attest_context *context); /* NULL is fine */
 

@@ -181,9 +181,9 @@ static attest_status choose_device(attest_context *context, const char *device, 
     if (!strcmp(device, "cpu"))
         return ATTEST_OK;
     if (!strcmp(device, "auto")) {
-        if (gpu_open(0, &context->gpu, (struct text){0}) != ATTEST_OK)
+        index = gpu_usable();
+        if (index < 0 || gpu_open(index, &context->gpu, (struct text){0}) != ATTEST_OK)
             return ATTEST_OK;
-        index = 0;
     } else if (index < 0) {
         return unusable(context,
                         fail(why, ATTEST_ERROR_ARGUMENT, "%s is '%.40s'; write cpu, cuda, cuda:N or auto", source, device));

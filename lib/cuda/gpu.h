@@ -30,6 +30,9 @@ attest_status gpu_synchronize(struct gpu *gpu, void *stream, struct text why);
 extern const struct kernel cuda_kernels[];
 extern const int cuda_kernel_count;
 
+/* The first GPU that has kernels in this build, or -1. */
+int gpu_usable(void);
+
 /* Whether a table that somebody hands in can be used at all. */
 attest_status cuda_kernel_check(const attest_cuda_kernel *kernel, struct text why);
 

@@ -76,6 +76,17 @@ static bool runs_on(const attest_cuda_image *image, uint32_t compute)
     return image->arch <= compute && (image->kind == ATTEST_PTX || image->arch / 10 == compute / 10);
 }
 
+int gpu_usable(void)
+{
+    attest_device_info info;
+    for (int index = 0; gpu_info(index, &info, (struct text){0}) == ATTEST_OK; index++)
+        for (int k = 0; k < cuda_kernel_count; k++)
+            for (uint32_t i = 0; i < cuda_kernels[k].cuda->image_count; i++)
+                if (runs_on(&cuda_kernels[k].cuda->images[i], info.compute))
+                    return index;
+    return -1;
+}
+
 static bool of_dim(const attest_cuda_kernel *kernel, const attest_cuda_image *image, const attest_problem *p)
 {
     int64_t wanted = p->dim > p->dim_v ? p->dim : p->dim_v;
