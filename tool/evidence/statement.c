@@ -427,6 +427,12 @@ static bool look_around(const json_t *entries, const char *file, json_int_t *seq
     return true;
 }
 
+/* A CUDA kernel has many images, and the record has the digest of each and all it takes to build them again. */
+static bool is_one_of_many(const char *name)
+{
+    return strncmp(name, "build: image ", strlen("build: image ")) == 0;
+}
+
 /* Copies the artefacts that are small enough; the others are added to `omitted`. */
 static bool copy_artefacts(const char *evidence, const json_t *record, struct store *store, json_t *omitted, char *why,
                            size_t why_size)
@@ -440,7 +446,7 @@ static bool copy_artefacts(const char *evidence, const json_t *record, struct st
         struct stat status;
         if (store && (!path || stat(path, &status) != 0))
             copied = fail(why, why_size, "the artefact %s (%s) is not in the store", digest, json_string_value(unused));
-        else if (!store || status.st_size > LARGEST_ARTEFACT)
+        else if (!store || status.st_size > LARGEST_ARTEFACT || is_one_of_many(json_string_value(unused)))
             json_add(omitted, json_string(digest));
         else if (!object_keep(evidence, path, found))
             copied = fail(why, why_size, "the artefact %s (%s) cannot be copied to %s: %s", digest, json_string_value(unused),

@@ -10,7 +10,7 @@
 #define STATEMENT_TYPE  "https://in-toto.io/Statement/v1"
 #define PREDICATE_PROOF "urn:attest:proof:v1"    /* the record of a proof */
 #define PREDICATE_REIGN "urn:attest:champion:v1" /* an earlier champion was restored */
-enum { LARGEST_ARTEFACT = 256 * 1024 };          /* bytes; larger ones are named by their digest only */
+enum { LARGEST_ARTEFACT = 256 * 1024 };          /* bytes; larger ones, and CUDA images, are named by their digest only */
 
 /* A statement about a record: subject (source and image) and predicate. New reference. */
 json_t *statement_make(const json_t *record);
