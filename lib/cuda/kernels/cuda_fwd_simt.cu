@@ -366,7 +366,7 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
 
     // Epilogue: every group leaves its output where its K, V and P were, and then all threads join the groups.
     copies_wait<0>();
-    barrier(1 + group, GROUP_THREADS);
+    __syncthreads(); // all groups are done
     float *O_smem = own.K;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
