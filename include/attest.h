@@ -52,7 +52,8 @@
  * - Arithmetic is float32 or better. Kernels that multiply 16-bit numbers in hardware round P to their type once before the product
  *   with V, and on CPUs take subnormal bf16 numbers as 0. Sums are normalised at the end: |v| times the number of keys must be finite in float32.
  * - The same problem on the same device gives the same bits, for any number of threads. A sequence has the same bits
- *   alone, in a batch, packed or padded, and under any page layout (on the CPU always; on a GPU with ATTEST_INVARIANT).
+ *   alone, in a batch, packed or padded, and under any page layout (on the CPU always; on a GPU with ATTEST_INVARIANT, among
+ *   problems with the same seq_q).
  *
  * DEVICES. A context is on the CPU or on one NVIDIA GPU (attest_context_create_on), and everything that is planned and run with it
  * happens there. A program that takes its memory from attest_memory_alloc and moves its data with attest_memory_put and _get runs
@@ -62,8 +63,9 @@
  *   the default stream), and returns: it allocates nothing, waits for nothing, and can be captured into a CUDA graph.
  * - NULL, alignment and overlap are checked as on the CPU. Lengths, page tables, slopes and sinks lie on the GPU and are not: kernels
  *   clamp lengths and pages to what the problem allows and never read outside of a tensor.
- * - Fast kernels want Q, K, V and O, and the strides between their rows, heads and batches, at multiples of 16 bytes. Strides are
- *   looked at when the plan is made, and another kernel runs; pointers when it is run, and that is an error, with a sentence.
+ * - Q, K, V and O are read and written fastest where their pointers, and the strides between rows, heads and batches, are multiples of
+ *   16 bytes. A kernel may insist on it (those of this version do not): strides are looked at when the plan is made, and another
+ *   kernel runs; pointers when it is run, and that is an error, with a sentence.
  * - No CUDA is needed to build against this library, to link it, or to load it: the driver is looked for when a context wants it.
  * - What the driver or the GPU complains of is ATTEST_ERROR_DEVICE and a sentence. After an error that ends a GPU's work for the rest
  *   of the process (an illegal address, say) every call with a context on it says so and does nothing.
