@@ -50,7 +50,8 @@
  *   never reaches an output, not even as NaN. A non-finite value that some rows see reaches those rows, and may reach other
  *   rows of the same KV head.
  * - Arithmetic is float32 or better. Kernels that multiply 16-bit numbers in hardware round P to their type once before the product
- *   with V, and on CPUs take subnormal bf16 numbers as 0. Sums are normalised at the end: |v| times the number of keys must be finite in float32.
+ *   with V, and on CPUs take subnormal bf16 numbers as 0. Sums are normalised at the end: |v| times the number of keys must be finite
+ *   in float32.
  * - The same problem on the same device gives the same bits, for any number of threads. A sequence has the same bits
  *   alone, in a batch, packed or padded, and under any page layout (on the CPU always; on a GPU with ATTEST_INVARIANT, among
  *   problems with the same seq_q).
