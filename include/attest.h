@@ -50,8 +50,8 @@
  *   never reaches an output, not even as NaN. A non-finite value that some rows see reaches those rows, and may reach other
  *   rows of the same KV head.
  * - Arithmetic is float32 or better. Kernels that multiply 16-bit numbers in hardware round P to their type once before the product
- *   with V, and on CPUs take subnormal bf16 numbers as 0. Sums are normalised at the end: |v| times the number of keys must be finite
- *   in float32.
+ *   with V, and on CPUs take subnormal bf16 numbers as 0. Sums are normalised at the end: |v| times the number of keys must be
+ *   finite in float32.
  * - The same problem on the same device gives the same bits, for any number of threads. A sequence has the same bits
  *   alone, in a batch, packed or padded, and under any page layout (on the CPU always; on a GPU with ATTEST_INVARIANT, among
  *   problems with the same seq_q).
@@ -60,16 +60,16 @@
  * happens there. A program that takes its memory from attest_memory_alloc and moves its data with attest_memory_put and _get runs
  * unchanged on both: examples/gpu.c.
  * - On a GPU the tensors and the workspace of attest_run are memory of that GPU, from attest_memory_alloc or from anybody else who
- *   uses the GPU's primary context: cudaMalloc, PyTorch. attest_run puts its work into `stream`, a CUstream or cudaStream_t (NULL is
- *   the default stream), and returns: it allocates nothing, waits for nothing, and can be captured into a CUDA graph.
- * - NULL, alignment and overlap are checked as on the CPU. Lengths, page tables, slopes and sinks lie on the GPU and are not: kernels
- *   clamp lengths and pages to what the problem allows and never read outside of a tensor.
- * - Q, K, V and O are read and written fastest where their pointers, and the strides between rows, heads and batches, are multiples of
- *   16 bytes. A kernel may insist on it (those of this version do not): strides are looked at when the plan is made, and another
+ *   uses the GPU's primary context: cudaMalloc, PyTorch. attest_run puts its work into `stream`, a CUstream or cudaStream_t (NULL
+ *   is the default stream), and returns: it allocates nothing, waits for nothing, and can be captured into a CUDA graph.
+ * - NULL, alignment and overlap are checked as on the CPU. Lengths, page tables, slopes and sinks lie on the GPU and are not:
+ *   kernels clamp lengths and pages to what the problem allows and never read outside of a tensor.
+ * - Q, K, V and O are read and written fastest where their pointers, and the strides between rows, heads and batches, are multiples
+ *   of 16 bytes. A kernel may insist on it (those of this version do not): strides are looked at when the plan is made, and another
  *   kernel runs; pointers when it is run, and that is an error, with a sentence.
  * - No CUDA is needed to build against this library, to link it, or to load it: the driver is looked for when a context wants it.
- * - What the driver or the GPU complains of is ATTEST_ERROR_DEVICE and a sentence. After an error that ends a GPU's work for the rest
- *   of the process (an illegal address, say) every call with a context on it says so and does nothing.
+ * - What the driver or the GPU complains of is ATTEST_ERROR_DEVICE and a sentence. After an error that ends a GPU's work for the
+ *   rest of the process (an illegal address, say) every call with a context on it says so and does nothing.
  *
  * Licence: MIT.
  */
@@ -245,15 +245,15 @@ ATTEST_API attest_status attest_context_disable(attest_context *context, const c
 
 /* ---------------------------------------------------------------------------------------------------------- device -- */
 
-/* Where this context computes: "cpu" or "cuda:0"; what that is: "NVIDIA H200"; and the class of machines that it is one of, by which
- * kernels are chosen: "cpu-avx512", "nvidia-h200". */
+/* Where this context computes: "cpu" or "cuda:0"; what that is: "NVIDIA H200"; and the class of machines that it is one of, by
+ * which kernels are chosen: "cpu-avx512", "nvidia-h200". */
 ATTEST_API const char *attest_context_device(const attest_context *context);
 ATTEST_API const char *attest_context_model(const attest_context *context);
 ATTEST_API const char *attest_context_class(const attest_context *context);
 
 /* Memory of the context's device, aligned to 256 bytes or more; on the CPU it is ordinary memory. On a GPU `stream` is as in
- * attest_run and the calls take their turn in it; on the CPU it is NULL. put returns when `host` may be used again, get when the data
- * is there, set at once. Zero bytes are fine. */
+ * attest_run and the calls take their turn in it; on the CPU it is NULL. put returns when `host` may be used again, get when the
+ * data is there, set at once. Zero bytes are fine. */
 ATTEST_API attest_status attest_memory_alloc(attest_context *context, size_t bytes, void **memory);
 ATTEST_API attest_status attest_memory_free(attest_context *context, void *memory); /* NULL is fine */
 ATTEST_API attest_status attest_memory_put(attest_context *context, void *device, const void *host, size_t bytes, void *stream);
@@ -320,8 +320,8 @@ ATTEST_API size_t attest_plan_workspace_size(const attest_plan *plan); /* bytes;
 ATTEST_API attest_status attest_run(attest_context *context, const attest_plan *plan, const attest_tensors *tensors,
                                     void *workspace, size_t workspace_size, void *stream);
 
-/* One call for everything, with a context, plan and workspace of its own. `text` (may be NULL) gets the error's sentence. The tensors
- * are ordinary memory, always: if $ATTEST_DEVICE is a GPU they are copied there and back. */
+/* One call for everything, with a context, plan and workspace of its own. `text` (may be NULL) gets the error's sentence. The
+ * tensors are ordinary memory, always: if $ATTEST_DEVICE is a GPU they are copied there and back. */
 ATTEST_API attest_status attest_forward(const attest_problem *problem, const attest_tensors *tensors, char *text, size_t text_size);
 
 /* ----------------------------------------------------------------------------------------------------------- merge -- */

@@ -180,8 +180,8 @@ static bool is_specialist(const attest_context *context, const struct kernel *ke
            image->rows_most;
 }
 
-/* The kernel that reigns on machines of this class, if it takes the problem; NULL if none does. Champions win on problems of all kinds,
- * so specialists that come before them in the table have the first word. */
+/* The kernel that reigns on machines of this class, if it takes the problem; NULL if none does. Champions win on problems of all
+ * kinds, so specialists that come before them in the table have the first word. */
 static const struct kernel *champion(const attest_context *context, const attest_problem *p)
 {
     for (const struct champion *row = champions; row->kernel; row++) {
@@ -233,8 +233,8 @@ static attest_status refuse(attest_context *context, const attest_problem *p, st
                : fail(context_text(context), status, "kernel: %s does not take this problem: %s", kernel->name, sentence);
 }
 
-/* The kernel that was added if it is meant, the champion if nothing is said, else the first kernel that matches and takes the problem,
- * or the most telling refusal of those that match. */
+/* The kernel that was added if it is meant, the champion if nothing is said, else the first kernel that matches and takes the
+ * problem, or the most telling refusal of those that match. */
 static attest_status choose(attest_context *context, const attest_problem *p, struct wish *wish, struct kernel *chosen)
 {
     if (added(context, wish->pattern, chosen))

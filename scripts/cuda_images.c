@@ -4,10 +4,10 @@
  *     cuda_images rules FOLDER SOURCE.cu ... > FOLDER/rules.mk     a rule of make for every image that the manifests promise
  *     cuda_images table FOLDER SOURCE.cu ... > FOLDER/images.c     the images, as bytes, and the table of each kernel
  *
- * Images are called FOLDER/cuda_fwd_sm80.f16.d64.sm_80.cubin, with .48x64 before the architecture where the manifest has more pairs of
- * tiles. Of sources for sm_80 there is also PTX (.compute_80.ptx), which the driver compiles for GPUs that are newer than the images.
- * What is embedded is each of them in a .fatbin, the toolkit's container: the driver takes it in their place, and it is a fifth of
- * the size.
+ * Images are called FOLDER/cuda_fwd_sm80.f16.d64.sm_80.cubin, with .48x64 before the architecture where the manifest has more pairs
+ * of tiles. Of sources for sm_80 there is also PTX (.compute_80.ptx), which the driver compiles for GPUs that are newer than the
+ * images. What is embedded is each of them in a .fatbin, the toolkit's container: the driver takes it in their place, and it is a
+ * fifth of the size.
  */
 #include "prove/cuda_flags.h"
 #include "prove/cuda_image.h"
@@ -116,7 +116,8 @@ static void rule_write(const char *folder, const struct source *source, const st
            path, path, path, ptx ? "ptx" : "elf", arch);
 }
 
-/* What the compiler says of the files that an image is made from, without those of the toolkit, which may not be where the images are. */
+/* What the compiler says of the files that an image is made from, without those of the toolkit, which may not be where the images
+ * are. */
 static const char tidy[] =
     "tidy = awk -v t=$@ '{for (i = 1; i <= NF; i++) if ($$i !~ /^[\\/:\\\\]/ && $$i != t) list[n++] = $$i} END {printf \"%s:\", t; "
     "for (i = 0; i < n; i++) printf \" %s\", list[i]; print \"\"; for (i = 1; i < n; i++) print list[i] \":\"}' $@.d.part > $@.d "

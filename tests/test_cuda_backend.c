@@ -1,7 +1,7 @@
 /*
- * The CUDA backend without a GPU: tests/cuda_backend.t runs this with a driver that is made up (tests/cuda/fake_driver.c), which writes
- * down what it is told to do. Which image runs where and which sentence refuses; what kernels are told, and how they are launched;
- * tensor maps; errors, also those that a GPU does not recover from; threads; that a run allocates nothing.
+ * The CUDA backend without a GPU: tests/cuda_backend.t runs this with a driver that is made up (tests/cuda/fake_driver.c), which
+ * writes down what it is told to do. Which image runs where and which sentence refuses; what kernels are told, and how they are
+ * launched; tensor maps; errors, also those that a GPU does not recover from; threads; that a run allocates nothing.
  */
 #include "cuda/fake_cuda.h"
 #include "drive.h"

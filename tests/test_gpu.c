@@ -1,7 +1,7 @@
 /*
- * The CUDA backend on a real GPU: answers of all kernels against the oracle, with poisoned outputs and fringes that nobody may touch;
- * streams, graphs that are captured and replayed with other contents, threads, contexts of others, errors that a GPU does not recover
- * from. Without a GPU there is nothing to be tested, and the first line says so.
+ * The CUDA backend on a real GPU: answers of all kernels against the oracle, with poisoned outputs and fringes that nobody may
+ * touch; streams, graphs that are captured and replayed with other contents, threads, contexts of others, errors that a GPU does
+ * not recover from. Without a GPU there is nothing to be tested, and the first line says so.
  */
 #include "drive.h"
 #include "tap.h"

@@ -1,8 +1,8 @@
 /*
  * device.c - GPUs: one object for each, for the life of the process; their errors; their memory.
  *
- * All work happens in the primary context, which is that of the CUDA runtime and of everybody who uses it, so that their pointers and
- * streams are ours.
+ * All work happens in the primary context, which is that of the CUDA runtime and of everybody who uses it, so that their pointers
+ * and streams are ours.
  */
 #include "device.h"
 

@@ -1,8 +1,8 @@
 /*
  * launch.c - plans and runs on a GPU: how a problem is cut into tiles and pieces, what a kernel is told, and its launch.
  *
- * A run fills in the pointers and launches; nothing is allocated, nothing is waited for, and no call is made that a stream that is being
- * captured would not allow.
+ * A run fills in the pointers and launches; nothing is allocated, nothing is waited for, and no call is made that a stream that is
+ * being captured would not allow.
  */
 #include "device.h"
 
@@ -28,8 +28,8 @@ static int64_t ceil_div(int64_t a, int64_t b)
 
 /* ---- plans ----------------------------------------------------------------------------------------------------------------- */
 
-/* Pieces of the keys. With ATTEST_INVARIANT they are those of the manifest. Otherwise they are as long as may be with a block for each
- * multiprocessor: on an H200 more blocks were slower at every length from 8192 to 65536 keys. */
+/* Pieces of the keys. With ATTEST_INVARIANT they are those of the manifest. Otherwise they are as long as may be with a block for
+ * each multiprocessor: on an H200 more blocks were slower at every length from 8192 to 65536 keys. */
 static void split(attest_cuda_args *args, const attest_problem *p, const attest_cuda_image *image, int64_t room)
 {
     int64_t unit = image->split_keys, most = p->seq_kv ? ceil_div(p->seq_kv, unit) : 1, pieces = most;

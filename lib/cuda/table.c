@@ -1,6 +1,6 @@
 /*
- * table.c - the CUDA kernels of this build, in the order of kernels.def. The images and what their manifests say come from a file that
- * the build writes (scripts/cuda_images.c); without nvcc there are none.
+ * table.c - the CUDA kernels of this build, in the order of kernels.def. The images and what their manifests say come from a file
+ * that the build writes (scripts/cuda_images.c); without nvcc there are none.
  */
 #include "gpu.h"
 

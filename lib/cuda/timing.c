@@ -1,5 +1,6 @@
 /*
- * timing.c - times calls of attest_run between two events on the GPU: captured into a graph, so that the host's part does not count.
+ * timing.c - times calls of attest_run between two events on the GPU: captured into a graph, so that the host's part does not
+ * count.
  */
 #include "device.h"
 

@@ -1,6 +1,6 @@
 /*
- * driver_check.c - lib/cuda/driver.h against NVIDIA's cuda.h: every function by its type as the compiler sees it, every number, every
- * struct. It is compiled where the toolkit is, and never run.
+ * driver_check.c - lib/cuda/driver.h against NVIDIA's cuda.h: the numbers, the structs, and which version of a function a name stands
+ * for. It is compiled where the toolkit is, and never run.
  */
 #include <cuda.h>
 
@@ -65,7 +65,7 @@ SAME(718, CUDA_ERROR_INVALID_PC);
 SAME(719, CUDA_ERROR_LAUNCH_FAILED);
 SAME(721, CUDA_ERROR_TENSOR_MEMORY_LEAK);
 
-/* The number of parameters of each function: a call with as many compiles against cuda.h, which maps names to versions (_v2) itself. */
+/* Where cuda.h maps a name to a later version of the function, that is the one we look for. */
 #define NAME_IS(symbol, theirs)      _Static_assert(__builtin_strcmp(symbol, theirs) == 0, symbol " is not what cuda.h calls " theirs)
 #define TEXT_(x)                     #x
 #define TEXT(x)                      TEXT_(x)

@@ -1,7 +1,7 @@
 /*
- * fake_driver.c - a CUDA driver that is made up, built as libcuda.so.1 by tests/cuda_backend.t: memory is ordinary memory, images are
- * looked at, launches are written down, and nothing is computed. So everything of the backend that is not the GPU itself is tested
- * where there is none.
+ * fake_driver.c - a CUDA driver that is made up, built as libcuda.so.1 by tests/cuda_backend.t: memory is ordinary memory, images
+ * are looked at, launches are written down, and nothing is computed. So everything of the backend that is not the GPU itself is
+ * tested where there is none.
  *
  * The environment variable FAKE_CUDA says how it fails from the start: nodevice, init=N.
  *

@@ -116,10 +116,10 @@ bool cuda_configure(const struct cuda_manifest *manifest, int arch, uint32_t dty
 bool cuda_configure_tile(const struct cuda_manifest *manifest, int arch, uint32_t dtype, int dim, int tile,
                          struct cuda_configuration *configuration, char *why, size_t why_size);
 
-/* Every image that the manifest promises for `dtype` (0: for all of them), architecture by architecture, and there by dtype, dim and
- * tile. `arch` of a configuration is the one whose image it is (sm_80 for 8.9); the numbers are those of the first architecture of the
- * manifest that runs it. Pairs of tiles that are tile_q x tile_kv anyway are left out. Returns how many there are, or -1 with a
- * sentence, also if they are more than `most`. */
+/* Every image that the manifest promises for `dtype` (0: for all of them), architecture by architecture, and there by dtype, dim
+ * and tile. `arch` of a configuration is the one whose image it is (sm_80 for 8.9); the numbers are those of the first architecture
+ * of the manifest that runs it. Pairs of tiles that are tile_q x tile_kv anyway are left out. Returns how many there are, or -1
+ * with a sentence, also if they are more than `most`. */
 int cuda_manifest_images(const struct cuda_manifest *manifest, uint32_t dtype, struct cuda_configuration *images, int most,
                          char *why, size_t why_size);
 
