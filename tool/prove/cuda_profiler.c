@@ -31,6 +31,7 @@ static const struct {
     [METRIC_DRAM] = {"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", 0},
     [METRIC_L2] = {"lts__throughput.avg.pct_of_peak_sustained_elapsed", 0},
     [METRIC_HMMA] = {"sm__inst_executed_pipe_tensor_op_hmma.sum", 0},
+    [METRIC_HFMA2] = {"sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum", 90},
     [METRIC_GMMA] = {"sm__inst_executed_pipe_tensor_op_gmma.sum", 90},
     [METRIC_DRAM_READ] = {"dram__bytes_read.sum", 0},
     [METRIC_DRAM_WRITE] = {"dram__bytes_write.sum", 0},
@@ -178,11 +179,11 @@ static bool judge_tensor(const struct cuda_profile *profile, const struct cuda_w
                          const struct cuda_configuration *configuration, struct cuda_finding *finding)
 {
     const int64_t *n = configuration->numbers;
-    double hmma = profile->values[METRIC_HMMA], gmma = profile->values[METRIC_GMMA];
+    double hmma = profile->values[METRIC_HMMA] - profile->values[METRIC_HFMA2], gmma = profile->values[METRIC_GMMA];
     if (manifest->tensor == CUDA_TENSOR_NONE) {
-        /* The compiler moves constants with HFMA2.MMA, which the counter takes for a product; it keeps the pipe busy for no time. That
-         * there is no product in the image the build gate has seen. */
-        if (gmma == 0 && (hmma == 0 || profile->values[METRIC_TENSOR] < IDLE))
+        /* The compiler moves constants with HFMA2.MMA. Where that is not counted apart: it keeps the pipe busy for no time, and the
+         * build gate has seen that there is no product in the image. */
+        if (gmma == 0 && (hmma == 0 || (!profile->there[METRIC_HFMA2] && profile->values[METRIC_TENSOR] < IDLE)))
             return true;
         cuda_conclude(finding, VERDICT_FAIL, "it claims no tensor cores, and executed %.0f tensor instructions", hmma + gmma);
         return false;
@@ -211,7 +212,7 @@ void cuda_profile_judge(const struct cuda_profile *profile, const struct cuda_wo
     char limiter[96];
     *finding = (struct cuda_finding){.errors = -1, .warnings = -1};
     for (int i = 0; i < METRIC_COUNT; i++)
-        if (!profile->there[i] && arch >= metrics[i].arch) {
+        if (!profile->there[i] && arch >= metrics[i].arch && i != METRIC_HFMA2) {
             cuda_conclude(finding, VERDICT_INCONCLUSIVE, "ncu did not measure %s here; a newer ncu may", metrics[i].name);
             return;
         }

@@ -16,7 +16,8 @@ enum cuda_metric {
     METRIC_TENSOR,     /* tensor pipe busy, in percent */
     METRIC_DRAM,       /* busy, in percent */
     METRIC_L2,         /* busy, in percent */
-    METRIC_HMMA,       /* instructions of warps */
+    METRIC_HMMA,       /* instructions of warps, */
+    METRIC_HFMA2,      /* of which these are no products: HFMA2.MMA; not counted on every GPU */
     METRIC_GMMA,       /* likewise; from 9.0 on */
     METRIC_DRAM_READ,  /* bytes */
     METRIC_DRAM_WRITE, /* bytes */

@@ -17,8 +17,8 @@
  *
  * On a GPU a sample is a CUDA graph of calls that rotate over more memory than its second-level cache has, replayed until it takes
  * GPU_SAMPLE, by the clock of the GPU (executor_time). A kernel there has no state of its own between calls and cannot know what is
- * timed, so new inputs come block by block, into one slot that it cannot foresee: both kernels get them before the first sample of the
- * block, and what they wrote in it is compared. (A kernel that looks for its answer in outputs or workspace reads what nobody wrote,
+ * timed, so new inputs come now and then, before a block and into a slot that it cannot foresee: both kernels get them before the
+ * first sample of the block, and what they wrote in it is compared. (A kernel that looks for its answer in outputs or workspace reads what nobody wrote,
  * which the memory gate sees.)
  *
  * A candidate that is hopelessly slower on a problem (every block by more than half) is not measured to the end there. That can
@@ -360,14 +360,16 @@ static bool refresh_slot(struct round *round, const int workers[2], int *slots, 
     return true;
 }
 
-/* One block on a GPU. */
+/* One block on a GPU; with `judge` on new inputs, and the judge sees what A made of them. */
 static bool time_gpu_block(struct round *round, bool self, bool judge, struct block *block)
 {
     struct sitting *sitting = round->sitting;
     int workers[2] = {self ? WORKER_SELF : WORKER_A, WORKER_B}, slots[EXECUTOR_SLOTS];
-    uint64_t number;
-    bool fresh[2] = {true, true};
-    if (!refresh_slot(round, workers, slots, &number))
+    uint64_t number = 0;
+    bool fresh[2] = {judge, judge};
+    for (int i = 0; i < round->shape->calls; i++)
+        slots[i] = i;
+    if (judge && !refresh_slot(round, workers, slots, &number))
         return false;
     for (int call = 0; call < BLOCK_CALLS; call++) {
         int w = block_is_a(block, call) ? 0 : 1;
@@ -377,7 +379,7 @@ static bool time_gpu_block(struct round *round, bool self, bool judge, struct bl
         if (sitting->measurement->simulated)
             block->seconds[call] = simulated_clock_next(&sitting->clock, workers[w] == WORKER_A);
     }
-    return self || check_outputs(round, workers, judge ? 0 : -1, slots, &number);
+    return !judge || check_outputs(round, workers, 0, slots, &number);
 }
 
 /* One block; `self` is B against itself. */
@@ -386,8 +388,9 @@ static bool time_block(struct round *round, bool self, int number, int pairs_lef
     block->process = round->sitting->process;
     block->a_first = random_bits(round->seed, self ? STREAM_SELF_ORDER : STREAM_ORDER, (uint64_t)number) & 1;
     if (round->sitting->spec->device) {
-        bool judge = !self && random_below(random_bits(round->seed, STREAM_JUDGE, round->fed), pairs_left / (BLOCK_CALLS / 2) - 1) <
-                                  *judgements;
+        int blocks_left = pairs_left / (BLOCK_CALLS / 2);
+        bool judge =
+            !self && random_below(random_bits(round->seed, STREAM_JUDGE, (uint64_t)number), blocks_left - 1) < *judgements;
         *judgements -= judge;
         return time_gpu_block(round, self, judge, block);
     }
