@@ -32,6 +32,16 @@ check_exit 0 "check with every kernel" "$attest" check $p --kernel '*' --threads
 check_exit 0 "bench" "$attest" bench $p --seconds 0.01
 printf '# a suite\n%s\n\nfwd:f16:h1:s9:d8 # and a comment\n' $p > "$work/suite"
 check_exit 0 "check --suite" "$attest" check --suite "$work/suite"
+check_exit 0 "run --device cpu" "$attest" run $p --device cpu
+check_exit 0 "run --device auto" "$attest" run $p --device auto
+check_exit 2 "run --device nonsense" "$attest" run $p --device nonsense
+if "$attest" info | grep -q '^gpu:.*device cuda'; then
+    check_exit 0 "run --device cuda" "$attest" run $p --device cuda
+else
+    check_exit 3 "run --device cuda where there is no GPU" "$attest" run $p --device cuda
+    check_exit 3 "ATTEST_DEVICE=cuda says the same" env ATTEST_DEVICE=cuda "$attest" check $p
+fi
+check_exit 0 "kernels for the CPU run there" env ATTEST_DEVICE= "$attest" check $p --kernel 'cpu_*'
 for suite in suites/*.txt; do
     check_exit 0 "explain --suite $suite" "$attest" explain --suite "$suite"
 done

@@ -45,8 +45,12 @@ enum exit_code proof_open(struct session *session, const char *word, struct proo
     *proof = (struct proof){.session = session, .policy = default_policy, .clock = session->options.clock};
     proof->threads = attest_context_threads(session->context);
     enum exit_code code = candidate_open(session, word, &proof->candidate);
-    if (code == EXIT_PASS && proof->candidate.cuda)
+    if (code == EXIT_PASS && proof->candidate.cuda) {
         proof->device = session->options.device ? session->options.device : "cuda";
+        if (strncmp(proof->device, "cuda", 4) != 0)
+            code = give_up(session, EXIT_USAGE, "leave --device away, or name a GPU: cuda, cuda:1", "%s runs on a GPU, and not on %s",
+                           word, proof->device);
+    }
     if (code == EXIT_PASS)
         code = load_suites(session, proof);
     if (code != EXIT_PASS)
@@ -166,7 +170,7 @@ static json_t *begin_record(const struct proof *proof)
     return record;
 }
 
-/* Whether the kernel is made for few rows, as in decoding (`rows_most`): the library asks such kernels first, wherever they take a
+/* Whether the kernel is made for few rows, as in decoding, or few tiles (`rows_most`, `tiles_most`): the library asks such kernels first, wherever they take a
  * problem, and the champion is chosen among the others. */
 static bool is_specialist(const struct proof *proof)
 {
@@ -177,7 +181,7 @@ static bool is_specialist(const struct proof *proof)
         for (uint32_t dtype = ATTEST_F32; dtype <= ATTEST_BF16; dtype++)
             if (manifest->archs >> arch & 1 && manifest->dtypes >> dtype & 1 && manifest->dims.count &&
                 cuda_configure(manifest, arch, dtype, manifest->dims.values[0], NULL, &configuration, why, sizeof why))
-                return configuration.numbers[CUDA_ROWS_MOST] > 0;
+                return configuration.numbers[CUDA_ROWS_MOST] > 0 || configuration.numbers[CUDA_TILES_MOST] > 0;
     return false;
 }
 
