@@ -54,7 +54,7 @@ const struct option_spec option_specs[] = {
      "Run these gates alone, separated by commas: build, oracle, memory, determinism, correctness, speed, profile. (What another "
      "gate needs, such as the build, is done without being judged.)",
      CMD_PROVE | CMD_SELFTEST, OPTION_TEXT, FIELD(only), 0, 0},
-    {"keep-going", NULL, "Go on after a gate has failed.", CMD_PROVE, OPTION_FLAG, FIELD(keep_going), 0, 0},
+    {"keep-going", NULL, "Go on after a gate has failed.", CMD_PROVE | CMD_WORKER, OPTION_FLAG, FIELD(keep_going), 0, 0},
     {"timed", "FILE", "Time the problems in FILE instead of the built-in ones.", CMD_PROVE, OPTION_TEXT, FIELD(timed), 0, 0},
     {"vs", "KERNEL",
      "Compare with this kernel, a name or a file. prove takes the reigning champion unless this is given; bench then uses the "

@@ -44,10 +44,12 @@ static enum exit_code run_problem(struct session *session, attest_context *conte
         status = attest_memory_alloc(context, size, &workspace);
     if (status == ATTEST_OK)
         status = device_arrays_put_inputs(&arrays, &host);
-    if (status == ATTEST_OK)
-        status = attest_run(context, plan, &arrays.tensors, workspace, size, NULL);
-    if (status == ATTEST_OK)
-        status = attest_synchronize(context, NULL);
+    do {
+        if (status == ATTEST_OK)
+            status = attest_run(context, plan, &arrays.tensors, workspace, size, NULL);
+        if (status == ATTEST_OK)
+            status = attest_synchronize(context, NULL);
+    } while (status == ATTEST_OK && session->options.keep_going);
     code = status == ATTEST_OK ? EXIT_PASS : say_failed(session, context, status, text);
     if (arrays.context)
         device_arrays_free(&arrays);

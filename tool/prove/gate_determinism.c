@@ -12,6 +12,7 @@
  */
 #include "gate.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cuda_tools.h"
 #include "pick.h"
 #include "random.h"
 #include "same_bits.h"
@@ -60,16 +62,31 @@ static bool differ(struct determinism *gate, const struct standard *standard, co
 
 /* ---- the busy process ----------------------------------------------------------------------------------------------- */
 
-/* A process that reads and writes memory until it is killed. */
-static pid_t start_load(void)
+/* A process that reads and writes memory until it is killed; for a GPU one that runs the candidate there, again and again. */
+static pid_t start_load(const struct determinism *gate)
 {
     static volatile unsigned char memory[1 << 22];
+    struct cuda_worker_command *command = gate->proof->device ? calloc(1, sizeof *command) : NULL;
+    const attest_problem *problem = &gate->standards[0].entry->problem;
+    bool gpu = command && cuda_worker_make(gate->proof, &problem, 1, command);
     pid_t parent = getpid(), child = fork();
-    if (child != 0)
+    if (child != 0) {
+        free(command);
         return child;
+    }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(0);
+    if (gpu) {
+        int count = 0, null = open("/dev/null", O_RDWR);
+        while (command->argv[count])
+            count++;
+        command->argv[count] = "--keep-going";
+        dup2(null, 1);
+        dup2(null, 2);
+        execv(command->program, (char *const *)(uintptr_t)command->argv);
+        _exit(127);
+    }
     for (size_t i = 0;; i = (i * 5 + 4097) % sizeof memory)
         memory[i]++;
 }
@@ -135,7 +152,7 @@ static bool run_worker(struct determinism *gate, int worker, int threads, int ru
     struct executor *executor = open_worker(gate, threads);
     if (!executor)
         return false;
-    pid_t load = loaded ? start_load() : 0;
+    pid_t load = loaded ? start_load(gate) : 0;
     for (int i = 0; i < gate->count && good; i++)
         good = run_some(gate, executor, &gate->standards[i], worker, threads, runs, loaded);
     end_load(load);
