@@ -269,8 +269,8 @@ enum exit_code cmd_bench(struct session *session)
                                             {"min_ms", "min ms", 10},    {"spread", "spread", 8},   {"gflops", "Gflop/s", 8},
                                             {"gbytes", "GB/s", 8},       {"ratio", "ratio", 8}};
     static const struct column gpu_columns[] = {
-        {"problem", "problem", -20}, {"kernel", "kernel", -12},   {"median_us", "median us", 10}, {"min_us", "min us", 10},
-        {"spread", "spread", 8},     {"tflops", "TFLOP/s", 8},    {"gbytes", "GB/s", 8},          {"ratio", "ratio", 8}};
+        {"problem", "problem", -20}, {"kernel", "kernel", -12}, {"median_us", "median us", 10}, {"min_us", "min us", 10},
+        {"spread", "spread", 8},     {"tflops", "TFLOP/s", 8},  {"gbytes", "GB/s", 8},          {"ratio", "ratio", 8}};
     const struct options *options = &session->options;
     if (options->vs)
         return versus_run(session);

@@ -128,7 +128,8 @@ static attest_status put(struct device_arrays *arrays, const attest_tensors *hos
     for (int i = begin; i < end && status == ATTEST_OK; i++) {
         const struct device_array *array = &arrays->arrays[i];
         if (array->memory && array->bytes)
-            status = attest_memory_put(arrays->context, array->memory + arrays->band, host_bytes(array, host, i), array->bytes, NULL);
+            status =
+                attest_memory_put(arrays->context, array->memory + arrays->band, host_bytes(array, host, i), array->bytes, NULL);
     }
     return status;
 }
@@ -149,7 +150,8 @@ attest_status device_arrays_get_outputs(struct device_arrays *arrays, const atte
     for (int i = FIRST_OUTPUT; i < DEVICE_ARRAYS && status == ATTEST_OK; i++) {
         const struct device_array *array = &arrays->arrays[i];
         if (array->memory && array->bytes)
-            status = attest_memory_get(arrays->context, host_bytes(array, host, i), array->memory + arrays->band, array->bytes, NULL);
+            status =
+                attest_memory_get(arrays->context, host_bytes(array, host, i), array->memory + arrays->band, array->bytes, NULL);
     }
     return status;
 }
@@ -178,8 +180,7 @@ static bool input_intact(struct device_arrays *arrays, const attest_tensors *hos
 {
     const struct device_array *array = &arrays->arrays[i];
     void *copy = malloc(array->bytes + 1);
-    bool same = copy &&
-                attest_memory_get(arrays->context, copy, array->memory + arrays->band, array->bytes, NULL) == ATTEST_OK &&
+    bool same = copy && attest_memory_get(arrays->context, copy, array->memory + arrays->band, array->bytes, NULL) == ATTEST_OK &&
                 memcmp(copy, host_bytes(array, host, i), array->bytes) == 0;
     free(copy);
     if (!same)

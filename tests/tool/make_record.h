@@ -29,7 +29,7 @@ struct recipe {
     json_t *candidate;   /* taken over; NULL: one that is made up */
     const char *kind, *word;
     const char *artefact; /* digest that the oracle gate names; NULL: none */
-    const char *backend; /* NULL: cpu */
+    const char *backend;  /* NULL: cpu */
 };
 
 static inline void put_digest_of(json_t *object, const char *key, json_t *value)
@@ -126,11 +126,11 @@ static inline json_t *make_record(const struct recipe *recipe)
 {
     json_t *policy = json_pack("{s:f, s:f}", "blocks", 20.0, "least_effect", 0.005);
     json_t *suite = json_pack("{s:[s], s:[]}", "suite", "fwd:f32:h1:s8:d8", "timed");
-    json_t *record = json_pack("{s:s, s:s, s:s, s:s, s:s, s:{s:s, s:s}, s:s, s:s, s:f, s:i}", "kernel", recipe->kernel,
-                               "problem_class", recipe->problem_class ? recipe->problem_class : "fwd:f32", "backend", recipe->backend ? recipe->backend : "cpu", "kind",
-                               recipe->kind ? recipe->kind : "c", "word", recipe->word ? recipe->word : recipe->kernel, "device",
-                               "class", recipe->device, "model", "a model", "started", "2026-11-15T07:00:00Z", "finished",
-                               "2026-11-15T07:00:01Z", "seconds", 1.0, "seed", 12345);
+    json_t *record = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:{s:s, s:s}, s:s, s:s, s:f, s:i}", "kernel", recipe->kernel, "problem_class",
+        recipe->problem_class ? recipe->problem_class : "fwd:f32", "backend", recipe->backend ? recipe->backend : "cpu", "kind",
+        recipe->kind ? recipe->kind : "c", "word", recipe->word ? recipe->word : recipe->kernel, "device", "class", recipe->device,
+        "model", "a model", "started", "2026-11-15T07:00:00Z", "finished", "2026-11-15T07:00:01Z", "seconds", 1.0, "seed", 12345);
     json_object_update(record, suite);
     put_digest_of(record, "suite_digest", suite);
     put_digest_of(record, "policy_digest", json_incref(policy));

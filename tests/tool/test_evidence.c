@@ -526,8 +526,8 @@ static int make(int argc, char **argv)
                                                                         : "fwd:f32",
                             .kind = argv[5],
                             .word = strcmp(argv[5], "shipped") == 0 ? argv[3] : argv[4],
-                            .candidate = cuda ? cuda_candidate(argv[4])
-                                              : real_candidate(argv[4], strcmp(argv[7], "built") == 0, scratch),
+                            .candidate =
+                                cuda ? cuda_candidate(argv[4]) : real_candidate(argv[4], strcmp(argv[7], "built") == 0, scratch),
                             .backend = cuda ? "cuda" : "cpu"};
     json_t *record = make_record(&recipe), *statement = statement_make(record);
     bool done = statement_append(argv[2], statement, argc > 8 ? argv[8] : NULL, NULL, why, sizeof why);

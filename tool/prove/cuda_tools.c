@@ -63,8 +63,8 @@ bool cuda_worker_make(const struct proof *proof, const attest_problem *const *pr
         return false;
     snprintf(command->marker, sizeof command->marker, "%016llx%016llx", (unsigned long long)drawn[0], (unsigned long long)drawn[1]);
     snprintf(command->seed, sizeof command->seed, "%llu", (unsigned long long)(proof->seed & INT64_MAX));
-    const char *argv[] = {command->program, "worker",   "--cuda",        "--device", proof->device ? proof->device : "cuda", "--seed",
-                          command->seed,    "--marker", command->marker, proof->candidate.image};
+    const char *argv[] = {command->program, "worker",      "--cuda",   "--device",      proof->device ? proof->device : "cuda",
+                          "--seed",         command->seed, "--marker", command->marker, proof->candidate.image};
     int used = COUNT_OF(argv);
     memcpy(command->argv, argv, sizeof argv);
     for (int i = 0; i < count && i < CUDA_MOST_PROBLEMS; i++) {
@@ -267,7 +267,8 @@ static void profile_problems(struct proof *proof, const struct bench *bench, con
     char *path = gate_path(proof, "profile.csv"), *log = NULL;
     json_t *rows = json_array();
     if (command && path && cuda_worker_make(proof, problems, count, command))
-        log = cuda_profiler_run(bench->tool, arch, count, &command->worker, TOOL_PATIENCE * proof->policy.call_seconds, path, &finding);
+        log = cuda_profiler_run(bench->tool, arch, count, &command->worker, TOOL_PATIENCE * proof->policy.call_seconds, path,
+                                &finding);
     if (path && access(path, R_OK) == 0)
         json_put(result->artefacts, "profile", json_string(path));
     gate_say(result, finding.verdict, "%s", finding.sentence);

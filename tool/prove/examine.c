@@ -115,7 +115,8 @@ static struct execution run_library(void *data, const struct inputs *inputs, str
                         : exit_code_of(status) == EXIT_LACKING ? EXECUTION_LACKING
                                                                : EXECUTION_INVALID;
         if (kernel->device && strcmp(kernel->device, "cpu") != 0)
-            snprintf(execution.sentence, sizeof execution.sentence, "on %s: %s: %s", kernel->device, attest_status_name(status), why);
+            snprintf(execution.sentence, sizeof execution.sentence, "on %s: %s: %s", kernel->device, attest_status_name(status),
+                     why);
         else
             snprintf(execution.sentence, sizeof execution.sentence, "with %d threads: %s: %s", kernel->threads,
                      attest_status_name(status), why);

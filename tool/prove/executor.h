@@ -24,11 +24,11 @@ enum guard {
 #define EXECUTOR_FAR (INT64_C(3) << 29)
 
 struct executor_spec {
-    const char *image;  /* the .so, or the index of CUDA images; NULL: a kernel of the library */
-    const char *kernel; /* its name, for `image` NULL; NULL: the library's choice, problem by problem */
-    const char *device; /* "cuda", "cuda:1": it runs on a GPU; NULL: on the CPU */
-    int threads;        /* 0: as many as the machine has */
-    enum guard guard;   /* on a GPU all but GUARD_FAR are GUARD_BANDS */
+    const char *image;              /* the .so, or the index of CUDA images; NULL: a kernel of the library */
+    const char *kernel;             /* its name, for `image` NULL; NULL: the library's choice, problem by problem */
+    const char *device;             /* "cuda", "cuda:1": it runs on a GPU; NULL: on the CPU */
+    int threads;                    /* 0: as many as the machine has */
+    enum guard guard;               /* on a GPU all but GUARD_FAR are GUARD_BANDS */
     double seconds;                 /* wall time allowed for loading and for each call; 0: the policy's */
     int64_t memory;                 /* bytes the worker may use beyond the tensors; 0: the policy's */
     const char *const *wrapper;     /* NULL, or a command and its arguments, ended by NULL, that the worker is run under */

@@ -389,8 +389,7 @@ static bool time_block(struct round *round, bool self, int number, int pairs_lef
     block->a_first = random_bits(round->seed, self ? STREAM_SELF_ORDER : STREAM_ORDER, (uint64_t)number) & 1;
     if (round->sitting->spec->device) {
         int blocks_left = pairs_left / (BLOCK_CALLS / 2);
-        bool judge =
-            !self && random_below(random_bits(round->seed, STREAM_JUDGE, (uint64_t)number), blocks_left - 1) < *judgements;
+        bool judge = !self && random_below(random_bits(round->seed, STREAM_JUDGE, (uint64_t)number), blocks_left - 1) < *judgements;
         *judgements -= judge;
         return time_gpu_block(round, self, judge, block);
     }
@@ -451,10 +450,10 @@ static bool measure_shape(struct sitting *sitting, struct shape_measure *shape)
         snprintf(shape->refusal, sizeof shape->refusal, "%.300s", why);
     } else {
         if (sitting->process == 0) {
-            shape->floor = sitting->measurement->simulated ? SIMULATED_FLOOR
-                                                                 : floor_seconds(&round.feed.inputs.layout, sitting->spec->device);
-            enum ruling ruling = referee_neighbours(sitting->workers[WORKER_A], judging_threads(sitting), &shape->entry->problem, round.seed,
-                                                    &shape->neighbours, why, sizeof why);
+            shape->floor =
+                sitting->measurement->simulated ? SIMULATED_FLOOR : floor_seconds(&round.feed.inputs.layout, sitting->spec->device);
+            enum ruling ruling = referee_neighbours(sitting->workers[WORKER_A], judging_threads(sitting), &shape->entry->problem,
+                                                    round.seed, &shape->neighbours, why, sizeof why);
             if (ruling != RULING_RIGHT)
                 stop(sitting, ruling == RULING_A_WRONG ? MEASURE_WRONG : MEASURE_LACKING, "wrong next door to %.120s: %.480s",
                      shape->entry->text, why);

@@ -54,8 +54,8 @@ void measurement_put(const struct measurement *measurement, const struct measure
     for (int i = 0; i < measurement->count; i++) {
         const struct shape_measure *shape = &measurement->shapes[i];
         if (shape->refusal[0])
-            json_add(refused, json_pack("{s:s, s:s, s:b}", "problem", shape->entry->text, "sentence", shape->refusal, "by_candidate",
-                                        shape->refused_by_a));
+            json_add(refused, json_pack("{s:s, s:s, s:b}", "problem", shape->entry->text, "sentence", shape->refusal,
+                                        "by_candidate", shape->refused_by_a));
         else
             json_add(shapes, shape_json(shape));
     }

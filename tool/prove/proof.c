@@ -48,8 +48,8 @@ enum exit_code proof_open(struct session *session, const char *word, struct proo
     if (code == EXIT_PASS && proof->candidate.cuda) {
         proof->device = session->options.device ? session->options.device : "cuda";
         if (strncmp(proof->device, "cuda", 4) != 0)
-            code = give_up(session, EXIT_USAGE, "leave --device away, or name a GPU: cuda, cuda:1", "%s runs on a GPU, and not on %s",
-                           word, proof->device);
+            code = give_up(session, EXIT_USAGE, "leave --device away, or name a GPU: cuda, cuda:1",
+                           "%s runs on a GPU, and not on %s", word, proof->device);
     }
     if (code == EXIT_PASS)
         code = load_suites(session, proof);

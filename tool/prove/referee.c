@@ -160,7 +160,8 @@ enum ruling referee_judge(struct feed *feed, uint64_t number, attest_tensors out
     return referee_judge_with(1, feed, number, outputs, what, what_size);
 }
 
-enum ruling referee_judge_with(int threads, struct feed *feed, uint64_t number, attest_tensors outputs, char *what, size_t what_size)
+enum ruling referee_judge_with(int threads, struct feed *feed, uint64_t number, attest_tensors outputs, char *what,
+                               size_t what_size)
 {
     const attest_problem *problem = &feed->inputs.problem;
     struct judge judge = {0};

@@ -21,7 +21,8 @@ enum ruling referee_compare(struct feed *feed, uint64_t number, attest_tensors a
 /* The judge on some blocks of rows, with one thread: RIGHT, A_WRONG (for whoever made these outputs) or LACKING. With several threads,
  * which would still be spinning when the next call is timed on this processor. */
 enum ruling referee_judge(struct feed *feed, uint64_t number, attest_tensors outputs, char *what, size_t what_size);
-enum ruling referee_judge_with(int threads, struct feed *feed, uint64_t number, attest_tensors outputs, char *what, size_t what_size);
+enum ruling referee_judge_with(int threads, struct feed *feed, uint64_t number, attest_tensors outputs, char *what,
+                               size_t what_size);
 
 /* Runs a kernel on the neighbours of a problem, one row or key more or less, and judges them. `checked` counts
  * those that the kernel took. */

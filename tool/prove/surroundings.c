@@ -29,8 +29,8 @@
 #define GPU_FLOAT_FLOPS 10e15
 #define GPU_BYTES       40e12
 
-#define SLOW_READING 0.5e-3 /* seconds that reading the clock may take */
-#define MOST_CORES   64     /* whose clocks are read */
+#define SLOW_READING    0.5e-3 /* seconds that reading the clock may take */
+#define MOST_CORES      64     /* whose clocks are read */
 
 static double now(void)
 {

@@ -203,7 +203,8 @@ static void probe_facts(struct kernel_facts *facts)
 /* A kernel of the library for GPUs: its name says the type. What else it does not take it says problem by problem. */
 static void guess_facts(struct kernel_facts *facts)
 {
-    facts->dtypes = (strstr(facts->name, "_f32_") ? ATTEST_TAKES_F32 : 0u) | (strstr(facts->name, "_f16_") ? ATTEST_TAKES_F16 : 0u) |
+    facts->dtypes = (strstr(facts->name, "_f32_") ? ATTEST_TAKES_F32 : 0u) |
+                    (strstr(facts->name, "_f16_") ? ATTEST_TAKES_F16 : 0u) |
                     (strstr(facts->name, "_bf16_") ? ATTEST_TAKES_BF16 : 0u);
 }
 
@@ -447,8 +448,8 @@ static bool load_on_device(const struct load *load, const int files[2], struct w
     worker.workspace_size = most;
     if (status != ATTEST_OK) {
         device_slot_free(&slot->device);
-        return refuse(status == ATTEST_ERROR_DEVICE ? EXECUTION_CRASHED : EXECUTION_GREEDY,
-                      "its workspace of %zu bytes: %.400s", most, attest_context_detail(worker.context));
+        return refuse(status == ATTEST_ERROR_DEVICE ? EXECUTION_CRASHED : EXECUTION_GREEDY, "its workspace of %zu bytes: %.400s",
+                      most, attest_context_detail(worker.context));
     }
     worker.workspace = device_workspace_at(&worker.device_workspace);
     return true;

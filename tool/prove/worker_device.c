@@ -37,7 +37,8 @@ static bool map_files(struct device_slot *slot, const int files[2], char *why, s
         *size = piece->size && end > *size ? end : *size;
     }
     for (int i = 0; i < 2; i++) {
-        void *map = slot->sizes[i] ? mmap(NULL, slot->sizes[i], i ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, files[i], 0) : NULL;
+        void *map =
+            slot->sizes[i] ? mmap(NULL, slot->sizes[i], i ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, files[i], 0) : NULL;
         if (map == MAP_FAILED) {
             snprintf(why, why_size, "the tensors could not be mapped: %s", strerror(errno));
             return false;
@@ -197,8 +198,9 @@ bool device_workspace_intact(const struct device_workspace *workspace, char *why
 {
     unsigned char bands[2][BAND + 256];
     size_t behind = BAND + workspace->room - workspace->size;
-    bool read = attest_memory_get(workspace->context, bands[0], workspace->memory, BAND, NULL) == ATTEST_OK &&
-                attest_memory_get(workspace->context, bands[1], workspace->memory + BAND + workspace->size, behind, NULL) == ATTEST_OK;
+    bool read =
+        attest_memory_get(workspace->context, bands[0], workspace->memory, BAND, NULL) == ATTEST_OK &&
+        attest_memory_get(workspace->context, bands[1], workspace->memory + BAND + workspace->size, behind, NULL) == ATTEST_OK;
     for (int i = 0; i < 2 && read; i++)
         for (size_t at = 0; at < (i ? behind : BAND); at++)
             if (bands[i][at] != BAND_BYTE) {

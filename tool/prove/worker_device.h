@@ -14,8 +14,8 @@
 struct device_slot {
     attest_context *context;
     struct piece pieces[PLACE_COUNT];
-    unsigned char *files[2];  /* inputs, outputs, mapped */
-    size_t sizes[2];          /* of the files */
+    unsigned char *files[2];           /* inputs, outputs, mapped */
+    size_t sizes[2];                   /* of the files */
     unsigned char *bases[PLACE_COUNT]; /* of the pieces, on the device */
     size_t steps[PLACE_COUNT];         /* from one page of a piece to the next */
     void *memory[PLACE_COUNT];         /* what was allocated; NULL: nothing */
