@@ -58,12 +58,13 @@
  *     shared #         bytes of shared memory of a block, static and dynamic together: must be exactly what the image has
  *     registers #      of a thread, at most
  *     blocks_per_sm #  that fit on one multiprocessor, at least; 1 unless given
- *     launch           tile, persistent or split: see attest_cuda_launch
+ *     launch           tile, grid, persistent or split: see attest_cuda_launch
  *     packs            yes: the query heads of a KV head share tiles, see attest_tile; no (default)
  *     split_keys #     with launch = split: keys of a piece, a multiple of tile_kv
  *     partial #        with launch = split: floats that a row leaves for each piece of its keys
  *     pdl              yes: attest_combine waits with griddepcontrol.wait, and may be launched early where the GPU can; no (default)
  *     rows_most #      query rows of a slot (seq_q * pack) that it takes at most; any number unless given
+ *     tiles_most #     tiles of a problem that it takes at most; any number unless given
  *     map              q, k, v or o, then: rows N columns N swizzle N, which see attest_cuda_maps; up to four lines
  *     align #          bytes, a power of two; 0 unless given
  *     refuses          what it does not take, as words of a problem string: causal br wl wr softcap alibi bias sink lse varlenq
@@ -90,9 +91,12 @@ enum { ATTEST_CUDA_ABI = 1 };
 /* ---------------------------------------------------------------------------------------------------------- launch -- */
 
 /*
- * How the host launches a kernel: blocks of `threads` threads in one dimension, gridDim.x of them.
+ * How the host launches a kernel: blocks of `threads` threads, gridDim.x of them but for ATTEST_LAUNCH_GRID.
  *
  * - ATTEST_LAUNCH_TILE: one block for each tile; block n computes tile n.
+ *
+ * - ATTEST_LAUNCH_GRID: one block for each tile, in three dimensions: tile blockIdx.x of slot blockIdx.y of sequence blockIdx.z;
+ *   attest_tile_here finds it without a division. At most 65535 slots and sequences.
  *
  * - ATTEST_LAUNCH_PERSISTENT: at most as many blocks as the GPU holds at once; block n computes tiles n, n + gridDim.x ...
  *
@@ -104,7 +108,8 @@ enum { ATTEST_CUDA_ABI = 1 };
 typedef enum attest_cuda_launch {
     ATTEST_LAUNCH_TILE = 1,
     ATTEST_LAUNCH_PERSISTENT = 2,
-    ATTEST_LAUNCH_SPLIT = 3
+    ATTEST_LAUNCH_SPLIT = 3,
+    ATTEST_LAUNCH_GRID = 4
 } attest_cuda_launch;
 
 /* Sizes that kernels see are below this, so that sums of two of them fit an int32_t. A window side that has no limit is the
@@ -168,8 +173,10 @@ typedef struct attest_cuda_args {
     int32_t tiles;      /* batch * slots * tiles_q */
     int32_t splits;     /* pieces of the keys; 1 unless split */
     int32_t split_keys; /* keys of a piece, a multiple of tile_kv; 0 unless split */
-    int32_t reserved;   /* 0 */
+    uint32_t aligned;   /* ATTEST_ALIGNED_*: the tensor and its strides are multiples of 16 bytes */
 } attest_cuda_args;
+
+enum { ATTEST_ALIGNED_Q = 1, ATTEST_ALIGNED_K = 2, ATTEST_ALIGNED_V = 4, ATTEST_ALIGNED_O = 8 };
 
 /*
  * Tensor maps for bulk tensor copies, as cuTensorMapEncodeTiled makes them, in the order of the manifest's `map` lines. The host
@@ -229,7 +236,8 @@ typedef struct attest_cuda_image {
     uint32_t split_keys; /* 0 unless the launch is split */
     uint32_t partial;    /* likewise */
     uint32_t align;
-    uint32_t rows_most; /* 0: any number */
+    uint32_t rows_most;  /* 0: any number */
+    uint32_t tiles_most; /* likewise */
     uint32_t map_rows[ATTEST_CUDA_MAPS], map_columns[ATTEST_CUDA_MAPS];
     const void *data; /* as a file of its kind, PTX with a zero byte behind it; or a fatbin with one such file in it */
     uint64_t bytes;
@@ -319,6 +327,22 @@ __device__ inline int32_t attest_clamp(int32_t x, int32_t low, int32_t high)
     return x < low ? low : x > high ? high : x;
 }
 
+/* a / b for 0 <= a and 0 < b. Shorter than the general division as long as a is below 2^22. */
+__device__ inline int32_t attest_divide(int32_t a, int32_t b)
+{
+    if (a >= 1 << 22)
+        return a / b;
+    int32_t quotient = (int32_t)__fdividef((float)a, (float)b), rest = a - quotient * b;
+    return quotient + (rest >= b) - (rest < 0);
+}
+
+/* x, which all lanes of the warp have alike: now the compiler knows, and keeps what follows from it once for the warp. For whole
+ * warps. */
+__device__ inline int32_t attest_uniform(int32_t x)
+{
+    return __shfl_sync(0xffffffffu, x, 0);
+}
+
 /* ---- sequences and tiles ---- */
 
 /* One sequence of the batch. Whatever the lengths on the device say, its rows and keys lie inside of the tensors. */
@@ -354,17 +378,31 @@ typedef struct attest_tile {
     int32_t row_begin, row_end; /* rows of the slot; row_begin >= row_end if the sequence ends before this tile */
 } attest_tile;
 
-__device__ inline attest_tile attest_tile_get(const attest_cuda_args &args, int32_t index)
+__device__ inline attest_tile attest_tile_of(const attest_cuda_args &args, int32_t batch, int32_t slot, int32_t in_slot)
 {
     attest_tile tile;
-    int32_t in_batch = index / args.tiles_q, in_slot = index - in_batch * args.tiles_q;
-    tile.batch = in_batch / args.slots;
-    tile.slot = in_batch - tile.batch * args.slots;
-    tile.head_kv = tile.slot * args.pack / (args.heads_q / args.heads_kv);
-    tile.sequence = attest_sequence_get(args, tile.batch);
+    tile.batch = batch;
+    tile.slot = slot;
+    tile.head_kv = args.slots == args.heads_kv ? slot : slot * args.pack / (args.heads_q / args.heads_kv);
+    tile.sequence = attest_sequence_get(args, batch);
     tile.row_begin = in_slot * ATTEST_TILE_Q;
     tile.row_end = min(tile.row_begin + ATTEST_TILE_Q, tile.sequence.q_count * args.pack);
     return tile;
+}
+
+/* Tile `index` of all. Divisions are slow, and left out where there is nothing to divide. For whole warps. */
+__device__ inline attest_tile attest_tile_get(const attest_cuda_args &args, int32_t index)
+{
+    int32_t slot = args.tiles_q == 1 ? index : attest_uniform(attest_divide(index, args.tiles_q));
+    int32_t batch = args.batch == 1 ? 0 : attest_uniform(attest_divide(slot, args.slots));
+    return attest_tile_of(args, batch, slot - batch * args.slots, index - slot * args.tiles_q);
+}
+
+/* With ATTEST_LAUNCH_GRID: the tile of this block. `reversed`: the last tiles of a slot come first, which see most keys if there is
+ * a causal mask; the longest should begin first. */
+__device__ inline attest_tile attest_tile_here(const attest_cuda_args &args, bool reversed)
+{
+    return attest_tile_of(args, blockIdx.z, blockIdx.y, reversed ? args.tiles_q - 1 - blockIdx.x : blockIdx.x);
 }
 
 /* SEMANTICS 3: the place of query row i among the keys. */

@@ -171,13 +171,13 @@ static bool takes(const attest_context *context, const struct kernel *kernel, co
     return refusal(context, kernel, (struct tile_wish){0}, p, (struct text){0}) == ATTEST_OK;
 }
 
-/* A CUDA kernel that is for few rows only, and takes the problem: it is in its element there. */
+/* A CUDA kernel that is for few rows or tiles only, and takes the problem: it is in its element there. */
 static bool is_specialist(const attest_context *context, const struct kernel *kernel, const attest_problem *p)
 {
     const attest_cuda_image *image = NULL;
     return kernel->cuda && kernel->dtype == p->dtype &&
            cuda_refusal(context->gpu, kernel->cuda, (struct tile_wish){0}, p, &image, (struct text){0}) == ATTEST_OK &&
-           image->rows_most;
+           (image->rows_most || image->tiles_most);
 }
 
 /* The kernel that reigns on machines of this class, if it takes the problem; NULL if none does. Champions win on problems of all

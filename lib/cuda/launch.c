@@ -17,7 +17,8 @@ struct cuda_plan {
     const struct loaded *loaded;
     attest_problem problem;
     attest_cuda_args args; /* all but the pointers */
-    unsigned blocks;       /* of attest_kernel */
+    unsigned blocks;       /* of attest_kernel, */
+    unsigned grid[3];      /* and how they stand */
     bool early;            /* attest_combine may be launched before attest_kernel is done */
 };
 
@@ -28,14 +29,18 @@ static int64_t ceil_div(int64_t a, int64_t b)
 
 /* ---- plans ----------------------------------------------------------------------------------------------------------------- */
 
-/* Pieces of the keys. With ATTEST_INVARIANT they are those of the manifest. Otherwise they are as long as may be with a block for
- * each multiprocessor: on an H200 more blocks were slower at every length from 8192 to 65536 keys. */
+/* Pieces of the keys. With ATTEST_INVARIANT they are those of the manifest. Otherwise they are whole tiles, as many as may be with a
+ * block for each multiprocessor: on an H200 more blocks were slower at every length from 8192 to 65536 keys; and at least LEAST_TILES
+ * of them, which takes as long as joining one more piece. */
 static void split(attest_cuda_args *args, const attest_problem *p, const attest_cuda_image *image, int64_t room)
 {
-    int64_t unit = image->split_keys, most = p->seq_kv ? ceil_div(p->seq_kv, unit) : 1, pieces = most;
+    enum { LEAST_TILES = 2 };
+    int64_t unit = has(p, ATTEST_INVARIANT) ? image->split_keys : (int64_t)image->facts.tile_kv,
+            most = p->seq_kv ? ceil_div(p->seq_kv, unit) : 1, pieces = most;
     if (!has(p, ATTEST_INVARIANT)) {
         pieces = room / (args->tiles > 0 ? args->tiles : 1);
-        pieces = pieces < 1 ? 1 : pieces > most ? most : pieces;
+        pieces = pieces > most / LEAST_TILES ? most / LEAST_TILES : pieces;
+        pieces = pieces < 1 ? 1 : pieces;
     }
     int64_t units = ceil_div(most, pieces);
     args->split_keys = (int32_t)(units * unit < ATTEST_CUDA_UNBOUNDED ? units * unit : ATTEST_CUDA_UNBOUNDED / unit * unit);
@@ -109,7 +114,13 @@ attest_status cuda_plan_create(struct gpu *gpu, const attest_cuda_kernel *kernel
             *workspace = (size_t)blocks * image->facts.tile_q * image->partial * sizeof(float);
         made->early = kernel->options & ATTEST_CUDA_PDL && gpu->info.compute >= 90 && gpu->driver->launch_with;
     }
-    made->blocks = (unsigned)blocks;
+    made->blocks = made->grid[0] = (unsigned)blocks;
+    made->grid[1] = made->grid[2] = 1;
+    if (kernel->launch == ATTEST_LAUNCH_GRID) {
+        made->grid[0] = (unsigned)args->tiles_q;
+        made->grid[1] = (unsigned)args->slots;
+        made->grid[2] = (unsigned)args->batch;
+    }
     *plan = made;
     return ATTEST_OK;
 }
@@ -211,6 +222,22 @@ static attest_status maps_encode(const struct cuda_plan *plan, const attest_tens
     return ATTEST_OK;
 }
 
+/* ---- alignment ------------------------------------------------------------------------------------------------------------- */
+
+static bool is_aligned(const void *data, const int64_t stride[3], uint32_t dtype)
+{
+    enum { BYTES = 16 };
+    return !(((uintptr_t)data | (uintptr_t)(stride[0] | stride[1] | stride[2]) * dtype_size(dtype)) % BYTES);
+}
+
+static uint32_t aligned_get(const attest_problem *p, const attest_tensors *t)
+{
+    return (is_aligned(t->q, p->stride_q, p->dtype) ? ATTEST_ALIGNED_Q : 0u) |
+           (is_aligned(t->k, p->stride_k, p->dtype) ? ATTEST_ALIGNED_K : 0u) |
+           (is_aligned(t->v, p->stride_v, p->dtype) ? ATTEST_ALIGNED_V : 0u) |
+           (is_aligned(t->o, p->stride_o, p->dtype_o) ? ATTEST_ALIGNED_O : 0u);
+}
+
 /* ---- runs ------------------------------------------------------------------------------------------------------------------ */
 
 static cu_result launch_combine(const struct cuda_plan *plan, cu_stream stream, void **parameters)
@@ -245,12 +272,14 @@ attest_status cuda_run(const struct cuda_plan *plan, const attest_tensors *t, vo
     args.kv_lengths = t->kv_lengths;
     args.page_table = t->page_table;
     args.partial = args.splits > 1 ? workspace : NULL;
+    args.aligned = aligned_get(&plan->problem, t);
     if (plan->kernel->map_count)
         TRY(maps_encode(plan, t, &maps, why));
     bool pushed;
     TRY(gpu_enter(plan->gpu, &pushed, why));
-    cu_result result = plan->gpu->driver->launch(plan->loaded->kernel, plan->blocks, 1, 1, plan->image.facts.threads, 1, 1,
-                                                 plan->image.facts.dynamic_shared, stream, parameters, NULL);
+    cu_result result =
+        plan->gpu->driver->launch(plan->loaded->kernel, plan->grid[0], plan->grid[1], plan->grid[2], plan->image.facts.threads, 1,
+                                  1, plan->image.facts.dynamic_shared, stream, parameters, NULL);
     const char *what = "the kernel could not be launched";
     if (result == 0 && plan->args.splits > 1) {
         result = launch_combine(plan, stream, parameters);

@@ -45,8 +45,8 @@ static const char *image_fault(const attest_cuda_kernel *kernel, const attest_cu
 
 attest_status cuda_kernel_check(const attest_cuda_kernel *kernel, struct text why)
 {
-    if (kernel->launch < ATTEST_LAUNCH_TILE || kernel->launch > ATTEST_LAUNCH_SPLIT)
-        return fail(why, ATTEST_ERROR_ARGUMENT, "kernel.launch is %u; it must be ATTEST_LAUNCH_TILE, _PERSISTENT or _SPLIT",
+    if (kernel->launch < ATTEST_LAUNCH_TILE || kernel->launch > ATTEST_LAUNCH_GRID)
+        return fail(why, ATTEST_ERROR_ARGUMENT, "kernel.launch is %u; it must be ATTEST_LAUNCH_TILE, _PERSISTENT, _SPLIT or _GRID",
                     kernel->launch);
     if (kernel->map_count > ATTEST_CUDA_MAPS)
         return fail(why, ATTEST_ERROR_ARGUMENT, "kernel.map_count is %u; it must be 0 to %d", kernel->map_count, ATTEST_CUDA_MAPS);
@@ -186,7 +186,11 @@ static const char *flag_words(uint64_t flags)
     return "a flag that it does not know";
 }
 
-static attest_status check_sizes(const attest_problem *p, int64_t pack, const attest_cuda_image *image, struct text why)
+/* Blocks in the second and third dimension of a grid. */
+enum { GRID_MOST = 65535 };
+
+static attest_status check_sizes(const attest_cuda_kernel *kernel, const attest_problem *p, int64_t pack,
+                                 const attest_cuda_image *image, struct text why)
 {
     const struct {
         const char *name;
@@ -203,6 +207,11 @@ static attest_status check_sizes(const attest_problem *p, int64_t pack, const at
     int64_t pieces = image->split_keys && has(p, ATTEST_INVARIANT) ? p->seq_kv / image->split_keys + 1 : 1;
     if (__builtin_mul_overflow(p->batch * (p->heads_q / pack), tiles * pieces, &blocks) || blocks > INT32_MAX)
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it would have more than 2^31 blocks");
+    if (kernel->launch == ATTEST_LAUNCH_GRID && (p->batch > GRID_MOST || p->heads_q / pack > GRID_MOST))
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it takes at most %d sequences and heads", GRID_MOST);
+    if (image->tiles_most && blocks > image->tiles_most)
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it is for at most %u tiles, and there are %lld", image->tiles_most,
+                    (long long)blocks);
     return ATTEST_OK;
 }
 
@@ -262,7 +271,7 @@ attest_status cuda_refusal(const struct gpu *gpu, const attest_cuda_kernel *kern
     if (!found)
         return no_image(gpu, kernel, wish, p, why);
     int64_t pack = kernel->options & ATTEST_CUDA_PACKS ? p->heads_q / p->heads_kv : 1;
-    TRY(check_sizes(p, pack, found, why));
+    TRY(check_sizes(kernel, p, pack, found, why));
     if (found->rows_most && p->seq_q * pack > found->rows_most)
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it is for at most %u rows of %s, and there are %lld", found->rows_most,
                     kernel->options & ATTEST_CUDA_PACKS ? "a KV head" : "a head", (long long)(p->seq_q * pack));

@@ -25,6 +25,7 @@ static const struct {
     [CUDA_SPLIT_KEYS] = {"split_keys", 0, 1 << 20, 0},
     [CUDA_PARTIAL] = {"partial", 0, 4096, 0},
     [CUDA_ROWS_MOST] = {"rows_most", 0, ATTEST_CUDA_SIZES - 1, 0},
+    [CUDA_TILES_MOST] = {"tiles_most", 0, ATTEST_CUDA_SIZES - 1, 0},
     [CUDA_ALIGN] = {"align", 0, 128, 0},
     [CUDA_MMA_QK] = {"mma_qk", 0, 1 << 20, 0},
     [CUDA_MMA_PV] = {"mma_pv", 0, 1 << 20, 0},
@@ -316,6 +317,13 @@ const char *cuda_manifest_refusal(const struct cuda_manifest *manifest, const at
     if (most && problem->seq_q * pack > most) {
         snprintf(text, size, "it is for at most %lld rows of %s, and there are %lld", (long long)most,
                  manifest->packs ? "a KV head" : "a head", (long long)(problem->seq_q * pack));
+        return text;
+    }
+    int64_t tile_q = configuration.numbers[CUDA_TILE_Q], slots = problem->batch * (problem->heads_q / pack),
+            tiles = slots * ((problem->seq_q * pack + tile_q - 1) / tile_q);
+    most = configuration.numbers[CUDA_TILES_MOST];
+    if (most && tiles > most) {
+        snprintf(text, size, "it is for at most %lld tiles, and there are %lld", (long long)most, (long long)tiles);
         return text;
     }
     int64_t align = configuration.numbers[CUDA_ALIGN];

@@ -22,6 +22,7 @@ enum cuda_number {
     CUDA_SPLIT_KEYS,
     CUDA_PARTIAL,
     CUDA_ROWS_MOST,
+    CUDA_TILES_MOST,
     CUDA_ALIGN,
     CUDA_MMA_QK,
     CUDA_MMA_PV,

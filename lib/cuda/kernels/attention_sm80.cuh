@@ -1,0 +1,774 @@
+/*
+ * attention_sm80.cuh - FlashAttention on mma.sync, ldmatrix and cp.async: what the kernels cuda_fwd_sm80 and cuda_fwd_sm80_split are
+ * made of. The including file says, before the #include, how many rows a warp has:
+ *
+ *     #define WARP_ROWS 32
+ *
+ * The tile is TILE_Q rows, and keys come in blocks of TILE_KV. Warps stand in a grid of WARPS_Q x WARPS_KV: warp (q, kv) owns
+ * WARP_ROWS rows of the tile for all of the keys that are its share, WARP_KV keys of every block. With WARPS_KV > 1 the shares are
+ * joined at the end, in order.
+ *
+ * Memory. Shared: Q[TILE_Q][D], then STAGES times K[TILE_KV][D] and V[TILE_KV][D], then a bit for each key of a block, then what each
+ * warp has to know of its masks, which would take registers otherwise. A row of D
+ * elements is cut into chunks of 16 bytes, and chunk c of row r lies where chunk c ^ swizzle(r) would: so eight rows of one column
+ * of chunks, which is what ldmatrix reads at a time, lie in different banks. Registers: S and P (the same ones), O, the rows'
+ * maximum m and sum l; Q too where there is room.
+ *
+ * Pipeline. Block n + STAGES - 1 is on its way while block n is computed; one barrier a block says both that block n is there, for
+ * all threads, and that nobody reads the buffer of block n - 1 any more, into which the next copy goes.
+ *
+ * Numbers. Scores are kept as they come from the matrix unit, and m is their maximum; exp(scale (s - m)) is 2^(s c - m c) with
+ * c = scale log2(e), one fused multiply-add and one exponential. Where scores are modified (softcap, ALiBi, bias) or the scale is
+ * negative they are first brought to units of log2, and then c = 1. P is rounded to 16 bits for the product with V, l is not.
+ */
+#ifndef ATTEST_ATTENTION_SM80_CUH
+#define ATTEST_ATTENTION_SM80_CUH
+
+#include "mma_sm80.cuh"
+
+constexpr int D = ATTEST_DIM, TILE_Q = ATTEST_TILE_Q, TILE_KV = ATTEST_TILE_KV, STAGES = ATTEST_STAGES, THREADS = ATTEST_THREADS;
+constexpr int WARPS = THREADS / 32, WARPS_Q = TILE_Q / WARP_ROWS, WARPS_KV = WARPS / WARPS_Q, WARP_KV = TILE_KV / WARPS_KV;
+constexpr int M = WARP_ROWS / 16;        // fragments of rows that a warp has
+constexpr int CHUNKS = D / 8;            // of a row
+constexpr int PITCH = D * 2;             // bytes of a row in shared memory
+constexpr int TILE_BYTES = TILE_KV * PITCH;
+constexpr bool KEEP_Q = M * D <= 128; // in registers
+constexpr float LOG2_E = 1.4426950408889634f, LN_2 = 0.6931471805599453f;
+constexpr unsigned ALL_LANES = 0xffffffffu;
+
+static_assert(WARPS_Q * WARPS_KV == WARPS && WARPS_Q * WARP_ROWS == TILE_Q, "warps stand in a grid");
+static_assert(WARP_KV % 16 == 0 && WARPS_KV * WARP_KV == TILE_KV, "a warp's keys are columns of whole fragments");
+static_assert(CHUNKS % 4 == 0, "the swizzle works on groups of 4 or 8 chunks");
+
+constexpr int SHARED_Q = 0, SHARED_KV = TILE_Q * PITCH, SHARED_SEEN = SHARED_KV + 2 * STAGES * TILE_BYTES;
+constexpr int SHARED_VIEWS = SHARED_SEEN + (TILE_KV / 8 + 15) / 16 * 16;
+constexpr int SHARED_BYTES = SHARED_VIEWS + WARPS * 32;
+
+// What a warp leaves for the joining: O, then m and l, for each of its rows. The pitch keeps rows in different banks.
+constexpr int JOIN_PITCH = D + 8; // floats
+static_assert(WARPS_KV == 1 || WARPS_KV * TILE_Q * JOIN_PITCH * 4 <= SHARED_SEEN, "the shares fit where Q, K and V were");
+
+__device__ inline float minus_infinity()
+{
+    return __int_as_float(0xff800000);
+}
+
+/* ---- shared memory ---- */
+
+constexpr int GROUP = CHUNKS % 8 == 0 ? 8 : 4; // chunks that change places with each other
+
+__device__ constexpr int swizzle(int row)
+{
+    return GROUP == 8 ? row % 8 : row / 2 % 4;
+}
+
+__device__ inline uint32_t chunk_at(uint32_t base, int row, int chunk)
+{
+    return base + row * PITCH + ((chunk ^ swizzle(row)) << 4);
+}
+
+// From the address of chunk 0 or 1 to that of chunk 2 * pair or 2 * pair + 1 of the same row. `pair` is a constant.
+__device__ inline uint32_t chunk_pair(uint32_t at, int pair)
+{
+    return (at ^ (2 * pair % GROUP << 4)) + 2 * pair / GROUP * GROUP * 16;
+}
+
+/* ---- from global to shared memory ---- */
+
+// Where rows of 16-bit elements come from.
+struct Source {
+    const uint16_t *data;
+    int dim;
+    bool aligned; // rows begin at multiples of 16 bytes
+};
+
+// A chunk, by cp.async, or else element by element; zero if it is not there, and beyond column `dim`.
+__device__ inline void copy_chunk(const Source &source, uint32_t to, int64_t at, int chunk, bool there)
+{
+    int count = there ? min(max(source.dim - chunk * 8, 0), 8) : 0;
+    const uint16_t *from = source.data + (count ? at + chunk * 8 : 0);
+    if (source.aligned) {
+        cp_async_16(to, from, count * 2);
+        return;
+    }
+    uint32_t pairs[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        uint32_t low = 2 * i < count ? from[2 * i] : 0, high = 2 * i + 1 < count ? from[2 * i + 1] : 0;
+        pairs[i] = low | high << 16;
+    }
+    store_shared_16(to, make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]));
+}
+
+// How Q, K and V are copied: in columns of chunks (rows lie a stride apart, are aligned, and have D elements), in any way, or as is
+// found out each time.
+enum Copy { COPY_SIMPLE, COPY_ANY, COPY_EITHER };
+
+// attest_key_offset where keys are not paged.
+__device__ inline int64_t key_offset(const attest_cuda_args &args, const int64_t *stride, const attest_tile &tile, int j)
+{
+    int64_t batch = attest_has(args, ATTEST_VARLEN_KV) ? 0 : tile.batch;
+    return tile.head_kv * stride[1] + batch * stride[0] + (int64_t)(tile.sequence.kv_first + j) * stride[2];
+}
+
+// Threads stand so that each copies chunks of one column, rows STEP apart.
+constexpr bool IN_COLUMNS = THREADS % (CHUNKS * 8) == 0 && TILE_KV * CHUNKS % THREADS == 0;
+constexpr int STEP = THREADS / CHUNKS;
+constexpr bool APART = (IN_COLUMNS && M * D < 256); // else registers run out
+
+// Keys first .. first + TILE_KV of the sequence; those from `end` on become zero. Addresses are worked out anew each time: registers are what is short.
+template <Copy COPY>
+__device__ inline void copy_keys(const attest_cuda_args &args, const attest_tile &tile, const void *data, const int64_t *stride,
+                                 int dim, uint32_t bit, bool simple, uint32_t to, int first, int end)
+{
+    const uint16_t *elements = (const uint16_t *)data;
+    if (COPY == COPY_SIMPLE || (COPY == COPY_EITHER && simple)) {
+        const int thread = threadIdx.x + zero_here(), row = thread / CHUNKS, chunk = thread % CHUNKS, key = first + row;
+        const uint16_t *from = elements + key_offset(args, stride, tile, key) + chunk * 8;
+        const uint32_t at = chunk_at(to, row, chunk);
+#pragma unroll
+        for (int n = 0; n < TILE_KV / STEP; n++, from += STEP * stride[2])
+            cp_async_16(at + n * STEP * PITCH, from, key + n * STEP < end ? 16 : 0);
+        return;
+    }
+    const Source source = {elements, dim, (args.aligned & bit) != 0};
+#pragma unroll 1
+    for (int index = threadIdx.x; index < TILE_KV * CHUNKS; index += THREADS) {
+        int row = index / CHUNKS, chunk = index % CHUNKS, key = first + row;
+        bool there = key < end;
+        copy_chunk(source, chunk_at(to, row, chunk), there ? attest_key_offset(args, stride, tile, key) : 0, chunk, there);
+    }
+}
+
+/* ---- what a warp works on ---- */
+
+struct Warp {
+    int lane, q, kv; // its place in the grid of warps
+    int row;         // its first row, in the slot
+};
+
+// One row of a lane: fragment m, upper (0) or lower (1) half.
+__device__ inline int row_of(const Warp &warp, int m, int half)
+{
+    return warp.row + m * 16 + half * 8 + warp.lane / 4;
+}
+
+// Row r of a slot: query row i of one of its heads.
+struct Place {
+    int head, i; // head of the slot, 0 <= head < pack
+    bool there;
+};
+
+__device__ inline Place place_get(const attest_cuda_args &args, const attest_tile &tile, int r)
+{
+    int i = args.pack == 1 ? r : attest_divide(r, args.pack);
+    Place place = {r - i * args.pack, i, r < tile.row_end};
+    return place;
+}
+
+// Where the rows of a slot lie in a tensor with the layout of Q.
+struct Strip {
+    int64_t base, head, row;
+};
+
+__device__ inline Strip strip_get(const attest_cuda_args &args, const attest_tile &tile, const int64_t *stride)
+{
+    Strip strip = {attest_row_offset(args, stride, tile, tile.slot * args.pack, 0), stride[1], stride[2]};
+    return strip;
+}
+
+__device__ inline int64_t offset_of(const Strip &strip, const Place &place)
+{
+    return strip.base + place.head * strip.head + place.i * strip.row;
+}
+
+// Of KEYS keys.
+template <int KEYS> using Scores = float[M][KEYS / 8][4];
+using Output = float[M][D / 8][4];
+
+// The running state of a lane's rows.
+struct Rows {
+    float m[M][2]; // the largest score so far
+    float l[M][2]; // the sum, of this lane's columns only
+};
+
+template <Copy COPY>
+__device__ inline void copy_rows(const attest_cuda_args &args, const attest_tile &tile, bool simple, uint32_t to)
+{
+    const Source source = {(const uint16_t *)args.q, args.dim, COPY == COPY_SIMPLE || args.aligned & ATTEST_ALIGNED_Q};
+    const Strip strip = strip_get(args, tile, args.stride_q);
+    if ((COPY == COPY_SIMPLE || (COPY == COPY_EITHER && simple)) && args.pack == 1) {
+        const int row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS, count = tile.row_end - tile.row_begin;
+        const uint16_t *from = source.data + strip.base + (tile.row_begin + row) * strip.row + chunk * 8;
+        const uint32_t at = chunk_at(to, row, chunk);
+#pragma unroll
+        for (int n = 0; n < (TILE_Q + STEP - 1) / STEP; n++, from += STEP * strip.row)
+            if (TILE_Q % STEP == 0 || row + n * STEP < TILE_Q)
+                cp_async_16(at + n * STEP * PITCH, from, row + n * STEP < count ? 16 : 0);
+        return;
+    }
+#pragma unroll 2
+    for (int index = threadIdx.x; index < TILE_Q * CHUNKS; index += THREADS) {
+        int row = index / CHUNKS, chunk = index % CHUNKS;
+        const Place place = place_get(args, tile, tile.row_begin + row);
+        copy_chunk(source, chunk_at(to, row, chunk), place.there ? offset_of(strip, place) : 0, chunk, place.there);
+    }
+}
+
+/* ---- S = Q K^T ---- */
+
+// The address that a lane gives to ldmatrix for the fragment of rows 0 .. 15, columns 0 .. 15.
+__device__ inline uint32_t fragment_at(uint32_t base, int lane)
+{
+    return chunk_at(base, lane % 16, lane / 16);
+}
+
+// The same for two fragments B of K: keys 0 .. 7, then 8 .. 15.
+__device__ inline uint32_t fragment_k_at(uint32_t base, int lane)
+{
+    return chunk_at(base, lane % 8 + lane / 16 * 8, lane / 8 % 2);
+}
+
+template <int KEYS>
+__device__ inline void product_qk(Scores<KEYS> &S, const uint32_t (&Q)[KEEP_Q ? D / 16 : 1][M][4], uint32_t q_at, uint32_t k_at)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                S[m][n][e] = 0;
+#pragma unroll
+    for (int k = 0; k < D / 16; k++) {
+        uint32_t now[M][4];
+#pragma unroll
+        for (int m = 0; m < M; m++) {
+            if (!KEEP_Q)
+                ldmatrix_x4(now[m], chunk_pair(q_at, k) + m * 16 * PITCH);
+#pragma unroll
+            for (int i = 0; i < 4 && KEEP_Q; i++)
+                now[m][i] = Q[KEEP_Q ? k : 0][m][i];
+        }
+#pragma unroll
+        for (int n = 0; n < KEYS / 16; n++) {
+            uint32_t K[4];
+            ldmatrix_x4(K, chunk_pair(k_at, k) + n * 16 * PITCH);
+#pragma unroll
+            for (int m = 0; m < M; m++) {
+                mma(S[m][2 * n], now[m], K[0], K[1]);
+                mma(S[m][2 * n + 1], now[m], K[2], K[3]);
+            }
+        }
+    }
+}
+
+/* ---- modifiers and masks ---- */
+
+// What a warp needs to find its masks: its first and last row as rows of the sequence, and the sequence's lengths; then its first row
+// in the slot.
+struct View {
+    int upmost, last, q_count, kv_count;
+};
+
+__device__ inline void view_keep(const attest_cuda_args &args, const attest_tile &tile, const Warp &warp, uint32_t at)
+{
+    const int last = place_get(args, tile, min(warp.row + WARP_ROWS, tile.row_end) - 1).i,
+              upmost = min(place_get(args, tile, warp.row).i, last);
+    if (warp.lane == 0) {
+        store_shared_16(at, make_uint4(upmost, last, tile.sequence.q_count, tile.sequence.kv_count));
+        store_shared_4(at + 16, warp.row);
+    }
+    __syncwarp();
+}
+
+__device__ inline View view_get(uint32_t at)
+{
+    const uint4 kept = load_shared_16(at);
+    View view = {(int)kept.x, (int)kept.y, (int)kept.z, (int)kept.w};
+    return view;
+}
+
+// Keys that masks by position leave to a row of the sequence.
+__device__ inline attest_span visible_of(const attest_cuda_args &args, const View &view, int i)
+{
+    const attest_sequence sequence = {0, view.q_count, 0, view.kv_count};
+    return attest_row_visible(args, sequence, i);
+}
+
+// Steps 1 to 5 of SEMANTICS, in units of log2. `first` is the warp's first key.
+template <int KEYS>
+__device__ inline void modify(const attest_cuda_args &args, const attest_tile &tile, const Warp &warp, Scores<KEYS> &S, int first)
+{
+    const bool softcap = attest_has(args, ATTEST_SOFTCAP), alibi = attest_has(args, ATTEST_ALIBI),
+               bias = attest_has(args, ATTEST_BIAS);
+    const float to_cap = softcap ? 2 * LOG2_E * args.scale / args.softcap : 0, cap = args.softcap * LOG2_E;
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            Place row = place_get(args, tile, row_of(warp, m, half));
+            float slope = alibi && row.there ? args.alibi_slopes[tile.slot * args.pack + row.head] * LOG2_E : 0;
+            int place = attest_row_place(args, tile.sequence, row.i), key = first + warp.lane % 4 * 2;
+            int64_t bias_at = bias && row.there ? attest_bias_offset(args, tile, tile.slot * args.pack + row.head, row.i) : 0;
+#pragma unroll
+            for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    float &s = S[m][n][half * 2 + e];
+                    int j = key + n * 8 + e;
+                    // c tanh(x / c) = c (1 - 2 / (e^(2 x / c) + 1))
+                    s = softcap ? cap - 2 * cap * reciprocal_fast(exp2_fast(s * to_cap) + 1) : s * (args.scale * LOG2_E);
+                    s -= slope * fabsf((float)(place - j));
+                    if (bias && row.there && j < tile.sequence.kv_count) {
+                        float value = attest_load(args.bias, args.dtype_bias, bias_at + j * args.stride_bias[3]);
+                        s = value == minus_infinity() ? value : s + value * LOG2_E; // even if s is NaN
+                    }
+                }
+        }
+}
+
+// What the masks hide becomes -inf. `first` is the warp's first key, `end` the end of the keys that were loaded.
+template <int KEYS>
+__device__ inline void hide(const attest_cuda_args &args, uint32_t view_at, int lane, Scores<KEYS> &S, int first, int end)
+{
+    const View view = view_get(view_at);
+    const int top = (int)load_shared_16(view_at + 16).x + lane / 4;
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const int r = top + m * 16 + half * 8;
+            const attest_span row = visible_of(args, view, args.pack == 1 ? r : attest_divide(r, args.pack));
+            const int key = first + lane % 4 * 2, low = row.begin - key, high = min(row.end, end) - key;
+#pragma unroll
+            for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+                    if (n * 8 + e < low || n * 8 + e >= high)
+                        S[m][n][half * 2 + e] = minus_infinity();
+        }
+}
+
+// A key that a bias of -inf hides from every row of the tile has no weight, but its V may be NaN: it is made zero. `part` of the
+// warps' shares is what S has. For all threads.
+template <int KEYS>
+__device__ inline void blank_unseen(const Warp &warp, const Scores<KEYS> &S, int part, uint32_t *seen, uint32_t v_at)
+{
+    if (threadIdx.x < TILE_KV / 32)
+        seen[threadIdx.x] = 0;
+    __syncthreads();
+#pragma unroll
+    for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            bool any = false;
+#pragma unroll
+            for (int m = 0; m < M; m++)
+                any = any || S[m][n][e] != minus_infinity() || S[m][n][2 + e] != minus_infinity();
+            unsigned lanes = __ballot_sync(ALL_LANES, any);
+            int key = warp.kv * WARP_KV + part * KEYS + n * 8 + warp.lane * 2 + e;
+            if (warp.lane < 4 && lanes & 0x11111111u << warp.lane)
+                atomicOr(&seen[key / 32], 1u << key % 32);
+        }
+    __syncthreads();
+    for (int index = threadIdx.x; index < TILE_KV * CHUNKS; index += THREADS) {
+        int key = index / CHUNKS;
+        if (key % WARP_KV / KEYS == part && !(seen[key / 32] >> key % 32 & 1))
+            store_shared_16(chunk_at(v_at, key, index % CHUNKS), make_uint4(0, 0, 0, 0));
+    }
+    __syncthreads();
+}
+
+/* ---- P, m, l ---- */
+
+// S becomes P; O and l are brought to the new maximum. (Following it only when it has grown by much would save most of that, but
+// then the largest weight of a row is not 1, which is exact in 16 bits, and errors are half as large again.)
+template <int KEYS> __device__ inline void softmax(Scores<KEYS> &S, Rows &rows, Output &O, float c)
+{
+    float carry[M][2];
+    bool moved = false;
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            float most = rows.m[m][half];
+#pragma unroll
+            for (int n = 0; n < KEYS / 8; n++)
+                most = fmaxf(most, fmaxf(S[m][n][half * 2], S[m][n][half * 2 + 1]));
+            most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 1));
+            most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 2));
+            const float base = most == minus_infinity() ? 0 : most * c;
+            carry[m][half] = exp2_fast(rows.m[m][half] * c - base);
+            moved = moved || most != rows.m[m][half];
+            rows.m[m][half] = most;
+            float sum = 0;
+#pragma unroll
+            for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    float &s = S[m][n][half * 2 + e];
+                    s = exp2_fast(fmaf(s, c, -base));
+                    sum += s;
+                }
+            rows.l[m][half] = rows.l[m][half] * carry[m][half] + sum;
+        }
+    if (!__any_sync(ALL_LANES, moved))
+        return;
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < D / 8; n++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                O[m][n][e] *= carry[m][e / 2];
+}
+
+/* ---- O += P V ---- */
+
+template <int KEYS>
+__device__ inline void product_pv(Output &O, const Scores<KEYS> &P, uint32_t v_at)
+{
+#pragma unroll
+    for (int k = 0; k < KEYS / 16; k++) {
+        uint32_t A[M][4];
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                A[m][i] = pack(P[m][2 * k + i / 2][i % 2 * 2], P[m][2 * k + i / 2][i % 2 * 2 + 1]);
+#pragma unroll
+        for (int n = 0; n < D / 16; n++) {
+            uint32_t V[4];
+            ldmatrix_x4_transposed(V, chunk_pair(v_at, n) + k * 16 * PITCH);
+#pragma unroll
+            for (int m = 0; m < M; m++) {
+                mma(O[m][2 * n], A[m], V[0], V[1]);
+                mma(O[m][2 * n + 1], A[m], V[2], V[3]);
+            }
+        }
+    }
+}
+
+/* ---- all blocks of keys ---- */
+
+// `keys` are those that some row of the tile sees, and that are this block's share of them. MODIFIED: scores need more than a scale.
+// Cases are apart so that the one that matters most is short: instructions have to be fetched as well.
+template <Copy COPY, bool MODIFIED>
+__device__ inline void attend(const attest_cuda_args &args, const attest_tile &tile, const attest_span &keys, const Warp &warp,
+                              bool simple, unsigned char *shared, Rows &rows, Output &O)
+{
+    const uint32_t base = shared_address(shared), kv_base = base + SHARED_KV;
+    const int blocks = (keys.end - keys.begin + TILE_KV - 1) / TILE_KV;
+    auto copy_block = [&](int block) {
+        uint32_t to = kv_base + block % STAGES * 2 * TILE_BYTES;
+        if (block < blocks) {
+            const int first = keys.begin + block * TILE_KV;
+            copy_keys<COPY>(args, tile, args.k, args.stride_k, args.dim, ATTEST_ALIGNED_K, simple, to, first, keys.end);
+            copy_keys<COPY>(args, tile, args.v, args.stride_v, args.dim_v, ATTEST_ALIGNED_V, simple, to + TILE_BYTES, first, keys.end);
+        }
+        cp_async_commit();
+    };
+
+    copy_rows<COPY>(args, tile, simple, base + SHARED_Q);
+#pragma unroll
+    for (int block = 0; block < STAGES - 1; block++)
+        copy_block(block);
+
+    const uint32_t view_at = base + SHARED_VIEWS + threadIdx.x / 32 * 32;
+    view_keep(args, tile, warp, view_at);
+    const uint32_t q_at = fragment_at(base + SHARED_Q + warp.q * WARP_ROWS * PITCH, warp.lane);
+    uint32_t Q[KEEP_Q ? D / 16 : 1][M][4];
+    const float c = MODIFIED ? 1 : args.scale * LOG2_E;
+
+    for (int block = 0; block < blocks; block++) {
+        cp_async_wait<STAGES - 2>();
+        __syncthreads();
+        copy_block(block + STAGES - 1);
+        if (KEEP_Q && block == 0) {
+#pragma unroll
+            for (int k = 0; k < (KEEP_Q ? D / 16 : 1); k++)
+#pragma unroll
+                for (int m = 0; m < M; m++)
+                    ldmatrix_x4(Q[k][m], chunk_pair(q_at, k) + m * 16 * PITCH);
+        }
+        const int first = keys.begin + block * TILE_KV + warp.kv * WARP_KV;
+        const uint32_t k_block = kv_base + block % STAGES * 2 * TILE_BYTES, v_block = k_block + TILE_BYTES;
+        const bool biased = MODIFIED && attest_has(args, ATTEST_BIAS);
+        // Keys in `all` are seen by every row of the warp, keys outside of `some` by none.
+        const View view = view_get(view_at);
+        const attest_span upper = visible_of(args, view, view.upmost), lower = visible_of(args, view, view.last);
+        const attest_span all = {lower.begin, min(upper.end, keys.end)}, some = {upper.begin, lower.end};
+        if (!biased && (first >= some.end || first + WARP_KV <= some.begin))
+            continue;
+
+        constexpr int KEYS = MODIFIED ? 16 : COPY != COPY_ANY || WARP_KV < 32 ? WARP_KV : 32; // at a time: the rest takes registers
+#pragma unroll 1
+        for (int part = 0; part < WARP_KV / KEYS; part++) {
+            const int at = part * KEYS;
+            Scores<KEYS> S;
+            product_qk<KEYS>(S, Q, q_at, fragment_k_at(k_block + (warp.kv * WARP_KV + at) * PITCH, warp.lane + zero_here()));
+            if (MODIFIED)
+                modify<KEYS>(args, tile, warp, S, first + at);
+            if (__builtin_expect(first + at < all.begin || first + at + KEYS > all.end, 0))
+                hide<KEYS>(args, view_at, warp.lane + zero_here(), S, first + at, keys.end);
+            if (biased)
+                blank_unseen<KEYS>(warp, S, part, reinterpret_cast<uint32_t *>(shared + SHARED_SEEN), v_block);
+            softmax<KEYS>(S, rows, O, c);
+            product_pv<KEYS>(O, S, fragment_at(v_block + (warp.kv * WARP_KV + at) * PITCH, warp.lane + zero_here()));
+        }
+    }
+    cp_async_wait<0>();
+
+    // Sums of whole rows, and maxima in units of log2.
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            float &l = rows.l[m][half];
+            l += __shfl_xor_sync(ALL_LANES, l, 1);
+            l += __shfl_xor_sync(ALL_LANES, l, 2);
+            rows.m[m][half] *= rows.m[m][half] == minus_infinity() ? 1 : c;
+        }
+}
+
+__device__ inline void attend(const attest_cuda_args &args, const attest_tile &tile, const attest_span &keys, const Warp &warp,
+                              unsigned char *shared, Rows &rows, Output &O)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++) {
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            rows.m[m][half] = minus_infinity();
+            rows.l[m][half] = 0;
+        }
+#pragma unroll
+        for (int n = 0; n < D / 8; n++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                O[m][n][e] = 0;
+    }
+    constexpr uint32_t ALIGNED = ATTEST_ALIGNED_Q | ATTEST_ALIGNED_K | ATTEST_ALIGNED_V;
+    const bool simple = IN_COLUMNS && !attest_has(args, ATTEST_PAGED) && args.dim == D && args.dim_v == D &&
+                        (args.aligned & ALIGNED) == ALIGNED;
+    const bool modified = args.flags & (ATTEST_SOFTCAP | ATTEST_ALIBI | ATTEST_BIAS) || args.scale < 0;
+    if (modified)
+        attend<COPY_ANY, true>(args, tile, keys, warp, simple, shared, rows, O);
+    else if (!APART)
+        attend<IN_COLUMNS ? COPY_EITHER : COPY_ANY, false>(args, tile, keys, warp, simple, shared, rows, O);
+    else if (simple)
+        attend<COPY_SIMPLE, false>(args, tile, keys, warp, simple, shared, rows, O);
+    else
+        attend<COPY_ANY, false>(args, tile, keys, warp, simple, shared, rows, O);
+}
+
+/* ---- joining shares, and the end ---- */
+
+// The weight of a share whose maximum is m, beside one whose maximum is `most`, both in units of log2.
+__device__ inline float share(float m, float most)
+{
+    return m == minus_infinity() ? 0 : exp2_fast(m - most);
+}
+
+// A warp's share of its rows, for those that join them.
+__device__ inline void leave_share(const Warp &warp, int count, float *shares, const Rows &rows, const Output &O)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const int row = warp.q * WARP_ROWS + m * 16 + half * 8 + warp.lane / 4, column = warp.lane % 4 * 2;
+            float *to = shares + (warp.kv * TILE_Q + row) * JOIN_PITCH;
+            if (row >= count)
+                continue;
+#pragma unroll
+            for (int n = 0; n < D / 8; n++)
+                *reinterpret_cast<float2 *>(to + n * 8 + column) = make_float2(O[m][n][half * 2], O[m][n][half * 2 + 1]);
+            if (column == 0)
+                *reinterpret_cast<float2 *>(to + D) = make_float2(rows.m[m][half], rows.l[m][half]);
+        }
+}
+
+// What a row's O is to be multiplied with at its end; LSE is written. m is in units of log2.
+__device__ inline float finish_row(const attest_cuda_args &args, const attest_tile &tile, int r, float m, float l)
+{
+    float factor = l == 0 ? 0 : reciprocal_fast(l);
+    if (args.flags & (ATTEST_LSE | ATTEST_SINK)) {
+        const Place place = place_get(args, tile, r);
+        const int head = tile.slot * args.pack + place.head;
+        const attest_ending ending = attest_row_ending(args, m * LN_2, l, head);
+        if (attest_has(args, ATTEST_SINK))
+            factor = ending.factor;
+        if (attest_has(args, ATTEST_LSE))
+            args.lse[attest_row_offset(args, args.stride_lse, tile, head, place.i)] = ending.lse;
+    }
+    return factor;
+}
+
+// Where O goes.
+struct Target {
+    Strip strip;
+    bool whole; // in chunks of 16 bytes
+};
+
+__device__ inline Target target_get(const attest_cuda_args &args, const attest_tile &tile)
+{
+    Target target = {strip_get(args, tile, args.stride_o),
+                     args.dtype_o == ATTEST_DTYPE && args.dim_v % 8 == 0 && args.aligned & ATTEST_ALIGNED_O};
+    return target;
+}
+
+// Four columns of a row of O.
+__device__ inline void write_columns(const attest_cuda_args &args, const attest_tile &tile, const Target &target, int r, int column,
+                                     float4 o)
+{
+    const int64_t at = offset_of(target.strip, place_get(args, tile, r)) + column;
+    if (target.whole && column < args.dim_v) {
+        *reinterpret_cast<uint2 *>((uint16_t *)args.o + at) = make_uint2(pack(o.x, o.y), pack(o.z, o.w));
+        return;
+    }
+#pragma unroll 1
+    for (int e = 0; e < 4 && column + e < args.dim_v; e++)
+        attest_store(args.o, args.dtype_o, at + e, e == 0 ? o.x : e == 1 ? o.y : e == 2 ? o.z : o.w);
+}
+
+// Shares of rows, WARPS_KV > 1. All of a block leave theirs, and then the row that each of the first threads owns is weighed: what
+// O of each share is to be multiplied with takes the place of its m. The weights of a row with its maximum and sum are what
+// `finish` says. For all threads.
+template <typename Finish>
+__device__ inline void weigh_shares(const attest_tile &tile, const Warp &warp, float *shares, const Rows &rows, const Output &O,
+                                    Finish finish)
+{
+    const int count = tile.row_end - tile.row_begin;
+    __syncthreads(); // Q, K and V have been read
+    leave_share(warp, count, shares, rows, O);
+    __syncthreads();
+    for (int row = threadIdx.x; row < count; row += THREADS) {
+        float *first = shares + row * JOIN_PITCH + D, most = minus_infinity(), l = 0;
+#pragma unroll
+        for (int kv = 0; kv < WARPS_KV; kv++)
+            most = fmaxf(most, first[kv * TILE_Q * JOIN_PITCH]);
+#pragma unroll
+        for (int kv = 0; kv < WARPS_KV; kv++)
+            l += share(first[kv * TILE_Q * JOIN_PITCH], most) * first[kv * TILE_Q * JOIN_PITCH + 1];
+        const float factor = finish(row, most, l);
+#pragma unroll
+        for (int kv = 0; kv < WARPS_KV; kv++)
+            first[kv * TILE_Q * JOIN_PITCH] = share(first[kv * TILE_Q * JOIN_PITCH], most) * factor;
+    }
+    __syncthreads();
+}
+
+// Four columns of a row whose shares have been weighed.
+__device__ inline float4 join_shares(const float *shares, int row, int column)
+{
+    float4 sum = make_float4(0, 0, 0, 0);
+#pragma unroll
+    for (int kv = 0; kv < WARPS_KV; kv++) {
+        const float *of_row = shares + (kv * TILE_Q + row) * JOIN_PITCH, weight = of_row[D];
+        const float4 o = *reinterpret_cast<const float4 *>(of_row + column);
+        sum.x += weight * o.x, sum.y += weight * o.y;
+        sum.z += weight * o.z, sum.w += weight * o.w;
+    }
+    return sum;
+}
+
+// O and LSE of a tile whose keys were shared out, WARPS_KV > 1. For all threads. Loops here and below are not unrolled: what is done
+// once has to be short, since its instructions have to be fetched from far.
+__device__ inline void write_joined(const attest_cuda_args &args, const attest_tile &tile, const Warp &warp, unsigned char *shared,
+                                    const Rows &rows, const Output &O)
+{
+    float *shares = reinterpret_cast<float *>(shared);
+    weigh_shares(tile, warp, shares, rows, O,
+                 [&](int row, float m, float l) { return finish_row(args, tile, tile.row_begin + row, m, l); });
+    const Target target = target_get(args, tile);
+    const int count = tile.row_end - tile.row_begin;
+    if (target.whole && args.pack == 1 && args.dim_v == D && THREADS % (D / 4) == 0) { // rows lie a stride apart
+        constexpr int ROWS = THREADS / (D / 4); // that are written at a time
+        const int first = threadIdx.x / (D / 4), column = threadIdx.x % (D / 4) * 4;
+        uint16_t *to = (uint16_t *)args.o + target.strip.base + (tile.row_begin + first) * target.strip.row + column;
+#pragma unroll 4
+        for (int row = first; row < count; row += ROWS, to += ROWS * target.strip.row) {
+            const float4 o = join_shares(shares, row, column);
+            *reinterpret_cast<uint2 *>(to) = make_uint2(pack(o.x, o.y), pack(o.z, o.w));
+        }
+        return;
+    }
+#pragma unroll 1
+    for (int index = threadIdx.x; index < count * (D / 4); index += THREADS) {
+        const int row = index / (D / 4), column = index % (D / 4) * 4;
+        write_columns(args, tile, target, tile.row_begin + row, column, join_shares(shares, row, column));
+    }
+}
+
+// O and LSE of a warp's rows, WARPS_KV == 1. O goes through shared memory, where Q was, so that whole chunks are written.
+__device__ inline void write_rows(const attest_cuda_args &args, const attest_tile &tile, const Warp &warp, unsigned char *shared,
+                                  const Rows &rows, Output &O)
+{
+    unsigned char *own = shared + SHARED_Q + warp.q * WARP_ROWS * PITCH;
+    float2 *ends = reinterpret_cast<float2 *>(own); // m and l of each row, then the factor in the place of m
+    __syncwarp();
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            if (warp.lane % 4 == 0)
+                ends[m * 16 + half * 8 + warp.lane / 4] = make_float2(rows.m[m][half], rows.l[m][half]);
+    __syncwarp();
+    if (warp.lane < WARP_ROWS && warp.row + warp.lane < tile.row_end)
+        ends[warp.lane].x = finish_row(args, tile, warp.row + warp.lane, ends[warp.lane].x, ends[warp.lane].y);
+    __syncwarp();
+    float factor[M][2];
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            factor[m][half] = ends[m * 16 + half * 8 + warp.lane / 4].x;
+    __syncwarp();
+
+    const Target target = target_get(args, tile);
+    if (!target.whole) {
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const Place place = place_get(args, tile, row_of(warp, m, half));
+                const int64_t at = offset_of(target.strip, place) + warp.lane % 4 * 2;
+#pragma unroll
+                for (int n = 0; n < D / 8; n++)
+#pragma unroll
+                    for (int e = 0; e < 2; e++)
+                        if (place.there && n * 8 + warp.lane % 4 * 2 + e < args.dim_v)
+                            attest_store(args.o, args.dtype_o, at + n * 8 + e, O[m][n][half * 2 + e] * factor[m][half]);
+            }
+        return;
+    }
+    const uint32_t o_at = shared_address(own);
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+#pragma unroll
+            for (int n = 0; n < D / 8; n++)
+                store_shared_4(chunk_at(o_at, m * 16 + half * 8 + warp.lane / 4, n) + warp.lane % 4 * 4,
+                               pack(O[m][n][half * 2] * factor[m][half], O[m][n][half * 2 + 1] * factor[m][half]));
+    __syncwarp();
+#pragma unroll 2
+    for (int index = warp.lane; index < WARP_ROWS * CHUNKS; index += 32) {
+        int row = index / CHUNKS, chunk = index % CHUNKS;
+        const Place place = place_get(args, tile, warp.row + row);
+        if (place.there && chunk * 8 < args.dim_v)
+            *reinterpret_cast<uint4 *>((uint16_t *)args.o + offset_of(target.strip, place) + chunk * 8) =
+                load_shared_16(chunk_at(o_at, row, chunk));
+    }
+}
+
+__device__ inline Warp warp_get(const attest_tile &tile)
+{
+    int index = attest_uniform(threadIdx.x / 32);
+    Warp warp = {(int)threadIdx.x % 32, index % WARPS_Q, index / WARPS_Q, 0};
+    warp.row = tile.row_begin + warp.q * WARP_ROWS;
+    return warp;
+}
+
+#endif
