@@ -33,7 +33,7 @@ namespace emulation
 constexpr int STACK = 64 * 1024, WARP = 32;
 
 struct Place {
-    unsigned x;
+    unsigned x, y, z;
 };
 
 struct Barrier {
