@@ -323,17 +323,23 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
 
         // Maximum, exponential, sum; what was there before is brought to the new maximum. A row is shared by eight lanes. The factor
         // joins the difference to the maximum in one operation, which is rounded once; it is positive, so the largest is the same.
+        float top[ROWS];
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
-            float top = s[r][0][0];
+            top[r] = s[r][0][0];
 #pragma unroll
             for (int n = 1; n < KEY_QUADS * 4; n++)
-                top = fmaxf(top, s[r][n / 4][n % 4]);
-            top = fmaxf(top, __shfl_xor_sync(ALL_LANES, top, 1));
-            top = fmaxf(top, __shfl_xor_sync(ALL_LANES, top, 4));
-            top = fmaxf(top, __shfl_xor_sync(ALL_LANES, top, 8));
-            top = fmaxf(top * factor, m[r]);
-            float base = top == minus_infinity() ? 0.0f : top, carry = power2(m[r] - base), sum = 0;
+                top[r] = fmaxf(top[r], s[r][n / 4][n % 4]);
+        }
+#pragma unroll
+        for (int step = 1; step < 16; step = step == 1 ? 4 : step * 2) // all rows at once: a shuffle takes long
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                top[r] = fmaxf(top[r], __shfl_xor_sync(ALL_LANES, top[r], step));
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            top[r] = fmaxf(top[r] * factor, m[r]);
+            float base = top[r] == minus_infinity() ? 0.0f : top[r], carry = power2(m[r] - base), sum = 0;
 #pragma unroll
             for (int n = 0; n < KEY_QUADS; n++) {
 #pragma unroll
@@ -344,7 +350,7 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
                 store_quad(quad_at(own.P, BLOCK_KV / 4, row_0 + r * 4, (n * 8 + column) ^ swizzle), s[r][n][0], s[r][n][1],
                            s[r][n][2], s[r][n][3]);
             }
-            m[r] = top;
+            m[r] = top[r];
             l[r] = l[r] * carry + sum; // of this lane's keys alone
 #pragma unroll
             for (int d = 0; d < OUT_QUADS * 4; d++)

@@ -12,7 +12,7 @@
  * attest-cuda: tiles     = 32x64 32x32 48x64 16x64
  * attest-cuda: threads   = 128 * (up(tile_q, 32) / 32)
  * attest-cuda: shared    = 2 * ((tile_q + 2 * tile_kv) * (dim + 8) + tile_q * (tile_kv + 8)) + 4 * tile_q * (max(dim, tile_kv) + 8)
- * attest-cuda: registers = 200
+ * attest-cuda: registers = 194
  * attest-cuda: launch    = tile
  * attest-cuda: packs     = yes
  * attest-cuda: refuses   = bias
@@ -76,13 +76,6 @@ ATTEST_CUDA_FACTS(sizeof(Tiles));
 __device__ inline float minus_infinity()
 {
     return __int_as_float(0xff800000);
-}
-
-__device__ inline float warp_max(float x)
-{
-    for (int step = 16; step; step /= 2)
-        x = fmaxf(x, __shfl_xor_sync(ALL_LANES, x, step));
-    return x;
 }
 
 __device__ inline float warp_sum(float x)
@@ -270,25 +263,34 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
         if (modified)
             modify(args, tile, first, smem);
 
-            // Mask, maximum, exponential, sum. The output so far is brought to the new maximum. Scores are in units of log2.
+        // Mask, maximum, exponential, sum. The output so far is brought to the new maximum. Scores are in units of log2.
+        float s[WARP_Q][LANE_KV], top[WARP_Q];
 #pragma unroll
         for (int q = 0; q < WARP_Q; q++) {
             const int row = q * WARPS + warp, begin = smem.begin[row], end = smem.end[row];
-            float s[LANE_KV], top = minus_infinity();
+            top[q] = minus_infinity();
 #pragma unroll
             for (int n = 0; n < LANE_KV; n++) {
                 const int j = first + n * 32 + lane;
-                s[n] = j >= begin && j < end ? smem.S[row][n * 32 + lane] * unit_scale : minus_infinity();
-                top = fmaxf(top, s[n]);
+                s[q][n] = j >= begin && j < end ? smem.S[row][n * 32 + lane] * unit_scale : minus_infinity();
+                top[q] = fmaxf(top[q], s[q][n]);
             }
-            top = fmaxf(m[q], warp_max(top));
-            float base = top == minus_infinity() ? 0.0f : top, carry = power2(m[q] - base);
-            m[q] = top;
+        }
+#pragma unroll
+        for (int step = 16; step; step /= 2) // all rows at once: a shuffle takes long
+#pragma unroll
+            for (int q = 0; q < WARP_Q; q++)
+                top[q] = fmaxf(top[q], __shfl_xor_sync(ALL_LANES, top[q], step));
+#pragma unroll
+        for (int q = 0; q < WARP_Q; q++) {
+            top[q] = fmaxf(m[q], top[q]);
+            const float base = top[q] == minus_infinity() ? 0.0f : top[q], carry = power2(m[q] - base);
+            m[q] = top[q];
             l[q] *= carry;
 #pragma unroll
             for (int n = 0; n < LANE_KV; n++) {
-                float p = power2(s[n] - base);
-                smem.P[row][n * 32 + lane] = Element(p);
+                float p = power2(s[q][n] - base);
+                smem.P[q * WARPS + warp][n * 32 + lane] = Element(p);
                 l[q] += p; // of this lane's keys alone
             }
 #pragma unroll
