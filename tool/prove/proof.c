@@ -170,9 +170,9 @@ static json_t *begin_record(const struct proof *proof)
     return record;
 }
 
-/* Whether the kernel is made for few rows, as in decoding, or few tiles (`rows_most`, `tiles_most`): the library asks such kernels first, wherever they take a
- * problem, and the champion is chosen among the others. */
-static bool is_specialist(const struct proof *proof)
+/* What kind of problems the kernel is made for: "few" rows, as in decoding (`rows_most`), "small" ones of few tiles (`tiles_most`), or
+ * all (""). The library asks specialists first, wherever they take a problem, and the champion is chosen among the others. */
+static const char *speciality(const struct proof *proof)
 {
     struct cuda_configuration configuration;
     char why[256];
@@ -181,23 +181,22 @@ static bool is_specialist(const struct proof *proof)
         for (uint32_t dtype = ATTEST_F32; dtype <= ATTEST_BF16; dtype++)
             if (manifest->archs >> arch & 1 && manifest->dtypes >> dtype & 1 && manifest->dims.count &&
                 cuda_configure(manifest, arch, dtype, manifest->dims.values[0], NULL, &configuration, why, sizeof why))
-                return configuration.numbers[CUDA_ROWS_MOST] > 0 || configuration.numbers[CUDA_TILES_MOST] > 0;
-    return false;
+                return configuration.numbers[CUDA_ROWS_MOST] ? "few:" : configuration.numbers[CUDA_TILES_MOST] ? "small:" : "";
+    return "";
 }
 
-/* The problems that a kernel competes in: those of its one dtype, or "fwd:any"; "fwd:few:f16" is problems with few rows alone. */
+/* The problems that a kernel competes in: those of its one dtype, "fwd:f16", or "fwd:any"; with a word between for a specialist. Valid
+ * until the next call. */
 static const char *problem_class(const struct proof *proof)
 {
+    static char class[48];
     uint32_t dtypes = proof->candidate.dtype ? 1u << proof->candidate.dtype : proof->facts.dtypes;
-    if (is_specialist(proof))
-        return dtypes == ATTEST_TAKES_F32    ? "fwd:few:f32"
-               : dtypes == ATTEST_TAKES_F16  ? "fwd:few:f16"
-               : dtypes == ATTEST_TAKES_BF16 ? "fwd:few:bf16"
-                                             : "fwd:few:any";
-    return dtypes == ATTEST_TAKES_F32    ? "fwd:f32"
-           : dtypes == ATTEST_TAKES_F16  ? "fwd:f16"
-           : dtypes == ATTEST_TAKES_BF16 ? "fwd:bf16"
-                                         : "fwd:any";
+    snprintf(class, sizeof class, "fwd:%s%s", speciality(proof),
+             dtypes == ATTEST_TAKES_F32    ? "f32"
+             : dtypes == ATTEST_TAKES_F16  ? "f16"
+             : dtypes == ATTEST_TAKES_BF16 ? "bf16"
+                                           : "any");
+    return class;
 }
 
 /* ---- the opponent
