@@ -1,8 +1,8 @@
 /*
  * cmd_bench.c - attest bench: kernels against each other. All kernels of a problem take turns, call by call, in one process and on
  * the same inputs, so that what disturbs one of them disturbs all. Before that, a sample of the output of each goes to the judge.
- * On a GPU a sample is a CUDA graph of calls that rotate over copies of the tensors, more of them than the second-level cache holds,
- * timed by the GPU. With --vs two kernels are compared by the rules of the speed gate instead: see versus.c.
+ * On a GPU a sample is a CUDA graph of calls that rotate over copies of the tensors, more of them than the second-level cache
+ * holds, timed by the GPU. With --vs two kernels are compared by the rules of the speed gate instead: see versus.c.
  */
 #include "runner.h"
 

@@ -69,7 +69,8 @@ static enum verdict run_poisoned(struct check *check, json_t *row, const char *k
     return verdict;
 }
 
-/* Three runs: as asked, again with other rubbish in the workspace, and with another number of threads. A GPU has threads of its own. */
+/* Three runs: as asked, again with other rubbish in the workspace, and with another number of threads. A GPU has threads of its
+ * own. */
 static enum verdict check_runs(struct check *check, json_t *row, const char *kernel, struct outputs *first, struct outputs *again)
 {
     int threads = attest_context_threads(check->session->context);

@@ -110,8 +110,8 @@ void missing_features(const char *needs, const char *features, char *text, size_
     }
 }
 
-/* Code for compute capability `arch` ("sm_80", "sm_90a") runs on a GPU of `compute`: on its own, and as PTX on later ones. Names that
- * end in a letter are for one GPU alone. */
+/* Code for compute capability `arch` ("sm_80", "sm_90a") runs on a GPU of `compute`: on its own, and as PTX on later ones. Names
+ * that end in a letter are for one GPU alone. */
 static bool arch_runs_on(const char *arch, size_t length, uint32_t compute)
 {
     bool only = length > 0 && arch[length - 1] >= 'a';

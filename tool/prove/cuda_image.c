@@ -10,7 +10,8 @@
  *     .nv.global*        __device__ variables
  *     .nv.constant3      __constant__ variables
  *
- * An attribute is a byte for its form, a byte for its kind, and two bytes that are its value or, with form 4, the size of what follows.
+ * An attribute is a byte for its form, a byte for its kind, and two bytes that are its value or, with form 4, the size of what
+ * follows.
  */
 #include "cuda_image.h"
 
@@ -180,8 +181,8 @@ static bool read_symbols(const struct elf *elf, struct cuda_image *image)
     return true;
 }
 
-/* Counts the tensor instructions of a section of code. From 7.0 to 9.0 an instruction has 16 bytes, and its lowest 9 bits say which it
- * is, as nvdisasm shows. HFMA2.MMA, which is no matrix product, is another. */
+/* Counts the tensor instructions of a section of code. From 7.0 to 9.0 an instruction has 16 bytes, and its lowest 9 bits say
+ * which it is, as nvdisasm shows. HFMA2.MMA, which is no matrix product, is another. */
 static void count_tensor(const unsigned char *bytes, size_t size, struct cuda_image *image)
 {
     enum { HMMA = 0x03c, IMMA = 0x037, DMMA = 0x03f, GMMA = 0x1f0, OPCODE = 0x1ff, INSTRUCTION = 16 };

@@ -35,8 +35,8 @@ struct cuda_profile {
     char kernel[128];
 };
 
-/* Reads what `ncu --csv --page raw` printed: a row of names, a row of units, a row for each launch, of which `launch` is wanted, from
- * 0 on. Metrics that are not there, or that say n/a, are not there. False, with a sentence, if there is no such row. */
+/* Reads what `ncu --csv --page raw` printed: a row of names, a row of units, a row for each launch, of which `launch` is wanted,
+ * from 0 on. Metrics that are not there, or that say n/a, are not there. False, with a sentence, if there is no such row. */
 bool cuda_profile_parse(const char *csv, int launch, struct cuda_profile *profile, char *why, size_t why_size);
 
 /* The work that a problem is: what no kernel can do without, and what one with the manifest's tiles does if it skips nothing. */

@@ -1,11 +1,11 @@
 /*
- * cuda_tools.c - the memory and the profile gate of CUDA candidates. See cuda_tools.h. Tools are slow to start and quick to run: there
- * is one process for each check, all of them at once, with all problems; and one for the profile.
+ * cuda_tools.c - the memory and the profile gate of CUDA candidates. See cuda_tools.h. Tools are slow to start and quick to run:
+ * there is one process for each check, all of them at once, with all problems; and one for the profile.
  *
- * memory: every check of compute-sanitizer on up to MOST_CHECKED small problems of the suite that between them have every feature that
- * the kernel takes, and on some of them again with gaps between all rows.
- *     details: device, checked [...], sanitizer {memcheck: {verdict, errors, warnings, sentence, seconds}, ...}; artefacts: one log for
- *     each check.
+ * memory: every check of compute-sanitizer on up to MOST_CHECKED small problems of the suite that between them have every feature
+ * that the kernel takes, and on some of them again with gaps between all rows.
+ *     details: device, checked [...], sanitizer {memcheck: {verdict, errors, warnings, sentence, seconds}, ...}; artefacts: one
+ *     log for each check.
  * profile: ncu on up to MOST_PROFILED of the timed problems.
  *     details: device, problems [{problem, verdict, sentence, limiter, metrics {...}, workload {...}}]; artefact: profile, a log.
  */

@@ -26,9 +26,9 @@ bool cuda_device_find(const char *word, struct cuda_device *device, char *why, s
  *
  *     attest worker --cuda --device DEVICE --seed N --marker MARKER INDEX PROBLEM ...
  *
- * INDEX is candidate.image, the index that the build gate wrote. The worker draws the inputs from the seed, launches the kernel once
- * on each problem, with an allocation of exactly its size for every tensor and for the workspace, and nothing written to outputs and
- * workspace; prints MARKER on a line of its own, and exits with 0; with EXIT_LACKING if it cannot run the kernel here.
+ * INDEX is candidate.image, the index that the build gate wrote. The worker draws the inputs from the seed, launches the kernel
+ * once on each problem, with an allocation of exactly its size for every tensor and for the workspace, and nothing written to
+ * outputs and workspace; prints MARKER on a line of its own, and exits with 0; with EXIT_LACKING if it cannot run the kernel here.
  * With --keep-going it runs the last problem until it is killed, to keep the GPU busy.
  */
 enum { CUDA_MOST_PROBLEMS = 16 };

@@ -87,9 +87,9 @@ void executor_poison(struct executor *executor, int slot, int byte);
  */
 struct execution executor_run(struct executor *executor, const int *slots, int count, int rubbish);
 
-/* For workers on a GPU: times a graph of the slots, replayed `replays` times; *seconds is the time of one call by the clock of the GPU
- * (attest_cuda_time). Only the first `moved` of the slots are moved to the GPU before and their outputs back afterwards; the others
- * are there as they were when they were last run or moved. */
+/* For workers on a GPU: times a graph of the slots, replayed `replays` times; *seconds is the time of one call by the clock of
+ * the GPU (attest_cuda_time). Only the first `moved` of the slots are moved to the GPU before and their outputs back afterwards;
+ * the others are there as they were when they were last run or moved. */
 struct execution executor_time(struct executor *executor, const int *slots, int count, int replays, int moved, double *seconds);
 
 /* The outputs of a slot, in this process, at the strides of its problem; lse is NULL without ATTEST_LSE. */

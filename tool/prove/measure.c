@@ -18,8 +18,8 @@
  * On a GPU a sample is a CUDA graph of calls that rotate over more memory than its second-level cache has, replayed until it takes
  * GPU_SAMPLE, by the clock of the GPU (executor_time). A kernel there has no state of its own between calls and cannot know what is
  * timed, so new inputs come now and then, before a block and into a slot that it cannot foresee: both kernels get them before the
- * first sample of the block, and what they wrote in it is compared. (A kernel that looks for its answer in outputs or workspace reads what nobody wrote,
- * which the memory gate sees.)
+ * first sample of the block, and what they wrote in it is compared. (A kernel that looks for its answer in outputs or workspace
+ * reads what nobody wrote, which the memory gate sees.)
  *
  * A candidate that is hopelessly slower on a problem (every block by more than half) is not measured to the end there. That can
  * only make a verdict SLOWER, never FASTER.

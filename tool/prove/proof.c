@@ -170,8 +170,9 @@ static json_t *begin_record(const struct proof *proof)
     return record;
 }
 
-/* What kind of problems the kernel is made for: "few" rows, as in decoding (`rows_most`), "small" ones of few tiles (`tiles_most`), or
- * all (""). The library asks specialists first, wherever they take a problem, and the champion is chosen among the others. */
+/* What kind of problems the kernel is made for: "few" rows, as in decoding (`rows_most`), "small" ones of few tiles
+ * (`tiles_most`), or all (""). The library asks specialists first, wherever they take a problem, and the champion is chosen among
+ * the others. */
 static const char *speciality(const struct proof *proof)
 {
     struct cuda_configuration configuration;
@@ -185,8 +186,8 @@ static const char *speciality(const struct proof *proof)
     return "";
 }
 
-/* The problems that a kernel competes in: those of its one dtype, "fwd:f16", or "fwd:any"; with a word between for a specialist. Valid
- * until the next call. */
+/* The problems that a kernel competes in: those of its one dtype, "fwd:f16", or "fwd:any"; with a word between for a specialist.
+ * Valid until the next call. */
 static const char *problem_class(const struct proof *proof)
 {
     static char class[48];

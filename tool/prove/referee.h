@@ -18,8 +18,8 @@ enum ruling {
  * rounding could make them differ go to the oracle, which says who is wrong. `what` then has a sentence about the first one. */
 enum ruling referee_compare(struct feed *feed, uint64_t number, attest_tensors a, attest_tensors b, char *what, size_t what_size);
 
-/* The judge on some blocks of rows, with one thread: RIGHT, A_WRONG (for whoever made these outputs) or LACKING. With several threads,
- * which would still be spinning when the next call is timed on this processor. */
+/* The judge on some blocks of rows, with one thread: RIGHT, A_WRONG (for whoever made these outputs) or LACKING. With several
+ * threads, which would still be spinning when the next call is timed on this processor. */
 enum ruling referee_judge(struct feed *feed, uint64_t number, attest_tensors outputs, char *what, size_t what_size);
 enum ruling referee_judge_with(int threads, struct feed *feed, uint64_t number, attest_tensors outputs, char *what,
                                size_t what_size);

@@ -8,13 +8,13 @@
 #include <stddef.h>
 
 /* Between fork and exec, in the child: ends with its parent, has no core file, a session of its own, a network of its own if it can
- * be, and limits. Only calls that are safe there. `data` is in bytes; 0: no limit. With `driver` it can still use the driver of a GPU,
- * which wants privileges and large files of its own; there is no code of a kernel in such a process. */
+ * be, and limits. Only calls that are safe there. `data` is in bytes; 0: no limit. With `driver` it can still use the driver of a
+ * GPU, which wants privileges and large files of its own; there is no code of a kernel in such a process. */
 void sandbox_before_exec(int parent, unsigned long data, unsigned long file_size, bool driver);
 
 /* Files: system libraries (with `relaxed` everything) and the folder of `image` (NULL: none) can be read, files below `scratch`
- * ("": none) also be written, nothing else opened. For the calling thread and those it will start. Version of Landlock, or 0 if this
- * kernel has none. */
+ * ("": none) also be written, nothing else opened. For the calling thread and those it will start. Version of Landlock, or 0 if
+ * this kernel has none. */
 int sandbox_files(const char *image, const char *scratch, bool relaxed);
 
 /* What is left to do. */

@@ -24,7 +24,8 @@
 #define SHORT_FACTOR 16.0 /* for 16-bit types */
 #define BYTES_BOUND  128.0
 
-/* And beyond any GPU there is: products of 16-bit types and of f32 (as TF32, by one that breaks the rules), and bytes from any cache. */
+/* And beyond any GPU there is: products of 16-bit types and of f32 (as TF32, by one that breaks the rules), and bytes from any
+ * cache. */
 #define GPU_SHORT_FLOPS 20e15 /* a second */
 #define GPU_FLOAT_FLOPS 10e15
 #define GPU_BYTES       40e12

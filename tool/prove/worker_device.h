@@ -1,10 +1,10 @@
 /*
- * worker_device.h - the worker's part for kernels that run on a GPU: tensors of a slot in the GPU's memory, and a candidate from the
- * index of its images (cuda_index.h).
+ * worker_device.h - the worker's part for kernels that run on a GPU: tensors of a slot in the GPU's memory, and a candidate from
+ * the index of its images (cuda_index.h).
  *
- * A CUDA candidate brings no code for this process: what the worker says of it can be believed, and needs no sandbox. The tensors lie
- * on the GPU as they lie in the two files of the slot, bands and all, and after a run the outputs are copied back into theirs, where
- * the supervisor looks at them as at those of any kernel. Inputs and their bands are compared here.
+ * A CUDA candidate brings no code for this process: what the worker says of it can be believed, and needs no sandbox. The tensors
+ * lie on the GPU as they lie in the two files of the slot, bands and all, and after a run the outputs are copied back into
+ * theirs, where the supervisor looks at them as at those of any kernel. Inputs and their bands are compared here.
  */
 #ifndef ATTEST_WORKER_DEVICE_H
 #define ATTEST_WORKER_DEVICE_H
@@ -28,7 +28,8 @@ bool device_slot_make(struct device_slot *slot, attest_context *context, const s
                       enum execution_end *end, char *why, size_t why_size);
 void device_slot_free(struct device_slot *slot);
 
-/* Copies everything to the device; and the outputs back. device_slot_get also says, with false and a sentence, if inputs changed. */
+/* Copies everything to the device; and the outputs back. device_slot_get also says, with false and a sentence, if
+ * inputs changed. */
 attest_status device_slot_put(struct device_slot *slot);
 bool device_slot_get(struct device_slot *slot, enum execution_end *end, char *why, size_t why_size);
 
