@@ -302,7 +302,7 @@ __device__ inline void modify(const attest_cuda_args &args, const attest_tile &t
 {
     const bool softcap = attest_has(args, ATTEST_SOFTCAP), alibi = attest_has(args, ATTEST_ALIBI),
                bias = attest_has(args, ATTEST_BIAS);
-    const float to_cap = softcap ? 2 * LOG2_E * args.scale / args.softcap : 0, cap = args.softcap * LOG2_E;
+    const float to_cap = softcap ? args.scale / args.softcap : 0, cap = args.softcap * LOG2_E;
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
@@ -317,8 +317,7 @@ __device__ inline void modify(const attest_cuda_args &args, const attest_tile &t
                 for (int e = 0; e < 2; e++) {
                     float &s = S[m][n][half * 2 + e];
                     int j = key + n * 8 + e;
-                    // c tanh(x / c) = c (1 - 2 / (e^(2 x / c) + 1))
-                    s = softcap ? cap - 2 * cap * reciprocal_fast(exp2_fast(s * to_cap) + 1) : s * (args.scale * LOG2_E);
+                    s = softcap ? cap * tanhf(s * to_cap) : s * (args.scale * LOG2_E);
                     s -= slope * fabsf((float)(place - j));
                     if (bias && row.there && j < tile.sequence.kv_count) {
                         float value = attest_load(args.bias, args.dtype_bias, bias_at + j * args.stride_bias[3]);
@@ -460,12 +459,19 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_tile &t
 {
     const uint32_t base = shared_address(shared), kv_base = base + SHARED_KV;
     const int blocks = (keys.end - keys.begin + TILE_KV - 1) / TILE_KV;
+    // Where there is time, blocks are copied whole. A tile that has a multiprocessor to itself begins as soon as K is there, at the
+    // price of another barrier: V is waited for when it is needed, and is a group of copies of its own.
+    constexpr bool LATE_V = WARPS_KV > 1 && COPY == COPY_SIMPLE && !MODIFIED;
     auto copy_block = [&](int block) {
         uint32_t to = kv_base + block % STAGES * 2 * TILE_BYTES;
         if (block < blocks) {
             const int first = keys.begin + block * TILE_KV;
             copy_keys<COPY>(args, tile, args.k, args.stride_k, args.dim, ATTEST_ALIGNED_K, simple, to, first, keys.end);
+            if (LATE_V)
+                cp_async_commit();
             copy_keys<COPY>(args, tile, args.v, args.stride_v, args.dim_v, ATTEST_ALIGNED_V, simple, to + TILE_BYTES, first, keys.end);
+        } else if (LATE_V) {
+            cp_async_commit();
         }
         cp_async_commit();
     };
@@ -482,7 +488,7 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_tile &t
     const float c = MODIFIED ? 1 : args.scale * LOG2_E;
 
     for (int block = 0; block < blocks; block++) {
-        cp_async_wait<STAGES - 2>();
+        cp_async_wait<LATE_V ? 2 * STAGES - 3 : STAGES - 2>();
         __syncthreads();
         copy_block(block + STAGES - 1);
         if (KEEP_Q && block == 0) {
@@ -499,26 +505,36 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_tile &t
         const View view = view_get(view_at);
         const attest_span upper = visible_of(args, view, view.upmost), lower = visible_of(args, view, view.last);
         const attest_span all = {lower.begin, min(upper.end, keys.end)}, some = {upper.begin, lower.end};
-        if (!biased && (first >= some.end || first + WARP_KV <= some.begin))
+        const bool seen = biased || (first < some.end && first + WARP_KV > some.begin);
+        if (!LATE_V && !seen)
             continue;
 
         constexpr int KEYS = MODIFIED ? 16 : COPY != COPY_ANY || WARP_KV < 32 ? WARP_KV : 32; // at a time: the rest takes registers
 #pragma unroll 1
         for (int part = 0; part < WARP_KV / KEYS; part++) {
-            const int at = part * KEYS;
+            const int at = part * KEYS, lane = warp.lane + zero_here();
             Scores<KEYS> S;
-            product_qk<KEYS>(S, Q, q_at, fragment_k_at(k_block + (warp.kv * WARP_KV + at) * PITCH, warp.lane + zero_here()));
-            if (MODIFIED)
-                modify<KEYS>(args, tile, warp, S, first + at);
-            if (__builtin_expect(first + at < all.begin || first + at + KEYS > all.end, 0))
-                hide<KEYS>(args, view_at, warp.lane + zero_here(), S, first + at, keys.end);
-            if (biased)
-                blank_unseen<KEYS>(warp, S, part, reinterpret_cast<uint32_t *>(shared + SHARED_SEEN), v_block);
-            softmax<KEYS>(S, rows, O, c);
-            product_pv<KEYS>(O, S, fragment_at(v_block + (warp.kv * WARP_KV + at) * PITCH, warp.lane + zero_here()));
+            if (!LATE_V || seen) {
+                product_qk<KEYS>(S, Q, q_at, fragment_k_at(k_block + (warp.kv * WARP_KV + at) * PITCH, lane));
+                if (MODIFIED)
+                    modify<KEYS>(args, tile, warp, S, first + at);
+                if (__builtin_expect(first + at < all.begin || first + at + KEYS > all.end, 0))
+                    hide<KEYS>(args, view_at, lane, S, first + at, keys.end);
+                if (biased)
+                    blank_unseen<KEYS>(warp, S, part, reinterpret_cast<uint32_t *>(shared + SHARED_SEEN), v_block);
+                softmax<KEYS>(S, rows, O, c);
+            }
+            if (LATE_V) {
+                cp_async_wait<2 * STAGES - 2>();
+                __syncthreads();
+            }
+            if (!LATE_V || seen)
+                product_pv<KEYS>(O, S, fragment_at(v_block + (warp.kv * WARP_KV + at) * PITCH, lane));
         }
     }
     cp_async_wait<0>();
+    if (blocks <= 0) // then there was no barrier yet, and Q may still be on its way
+        __syncthreads();
 
     // Sums of whole rows, and maxima in units of log2.
 #pragma unroll
