@@ -352,6 +352,23 @@ static void refusals(void)
     says(with_pieces, "it would have more than 2^31 blocks");
     attest_context_destroy(with_pieces);
     free(pieces);
+    /* A kernel for few tiles: what it takes depends on the batch, so that it is nothing for the invariant flag. */
+    struct made *few = kernel_make(ATTEST_LAUNCH_GRID, 0);
+    for (uint32_t i = 0; i < few->kernel.image_count; i++)
+        few->images[i].tiles_most = 8;
+    static const struct {
+        const char *line, *sentence;
+    } many[] = {{"fwd:f16:b1:h2:sq129:skv9:d64", "it is for at most 8 tiles, and there are 10"},
+                {"fwd:f16:b1:h2:sq9:skv9:d64:invariant", "it takes problems by their number of tiles, which depends on the batch"},
+                {"fwd:f16:b70000:h1:sq9:skv9:d64", "it takes at most 65535 sequences and heads"}};
+    attest_context *with_few = context_on("cuda", &few->kernel);
+    for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
+        attest_problem p = problem_of(many[i].line);
+        tap_check(attest_plan_create(with_few, &p, "made_up", &no_plan) == ATTEST_ERROR_UNSUPPORTED, "%s", many[i].line);
+        says(with_few, many[i].sentence);
+    }
+    attest_context_destroy(with_few);
+    free(few);
     /* Without padding: dims that are there, and no others. */
     made->kernel.options = 0;
     attest_context *context = context_on("cuda", &made->kernel);
@@ -380,7 +397,7 @@ static void tables(void)
     BAD(made->kernel.abi = 9, "kernel.abi is 9");
     BAD(made->kernel.name = "a-b", "kernel.name must be letters");
     BAD(made->kernel.name = NULL, "kernel.name must be letters");
-    BAD(made->kernel.launch = 4, "kernel.launch is 4");
+    BAD(made->kernel.launch = 5, "kernel.launch is 5");
     BAD(made->kernel.map_count = 5, "kernel.map_count is 5");
     BAD(made->kernel.map_count = 1, "kernel.map_tensor must be q, k, v or o");
     BAD(made->kernel.image_count = 0, "kernel.images is empty");
@@ -469,7 +486,8 @@ static void arguments(void)
                              .slots = 2,
                              .tiles_q = 3, /* 20 rows of 4 heads in tiles of 32 */
                              .tiles = 18,
-                             .splits = 1};
+                             .splits = 1,
+                             .aligned = ATTEST_ALIGNED_Q | ATTEST_ALIGNED_K | ATTEST_ALIGNED_V | ATTEST_ALIGNED_O};
     memcpy(want.stride_q, p.stride_q, sizeof want.stride_q);
     memcpy(want.stride_k, p.stride_k, sizeof want.stride_k);
     memcpy(want.stride_v, p.stride_v, sizeof want.stride_v);
@@ -482,6 +500,12 @@ static void arguments(void)
     for (size_t at = 0; at < sizeof want / 4; at++)
         tap_check(got_words[at] == want_words[at], "the arguments differ at byte %zu: %d, not %d", at * 4, got_words[at],
                   want_words[at]);
+    /* Which tensors are aligned to 16 bytes. */
+    attest_tensors odd = t;
+    odd.k = (const char *)t.k + 8;
+    odd.o = (char *)t.o + 4;
+    tap_check(attest_run(context, plan, &odd, NULL, 0, NULL) == ATTEST_OK, "%s", attest_context_detail(context));
+    tap_check(launch_back(0)->args.aligned == (ATTEST_ALIGNED_Q | ATTEST_ALIGNED_V), "aligned is %u", launch_back(0)->args.aligned);
     attest_plan_destroy(plan);
 
     /* Masks by position are two numbers. */
@@ -530,9 +554,14 @@ static void grids(void)
         {"fwd:f16:b20:h40:sq100:skv50:d64", ATTEST_LAUNCH_PERSISTENT, 264, 0, 1, 0, 0},
         {"fwd:f16:b0:h4:sq100:skv50:d64", ATTEST_LAUNCH_TILE, 0, 0, 1, 0, 0},
         {"fwd:f16:b2:h4:sq0:skv50:d64", ATTEST_LAUNCH_TILE, 0, 0, 1, 0, 0},
-        {"fwd:f16:b2:h4:sq1:skv0:d64", ATTEST_LAUNCH_SPLIT, 8, 0, 1, 256, 0},
-        {"fwd:f16:b1:h4:sq1:skv255:d64", ATTEST_LAUNCH_SPLIT, 4, 0, 1, 256, 0},
-        {"fwd:f16:b1:h4:sq1:skv1000:d64", ATTEST_LAUNCH_SPLIT, 16, 4, 4, 256, 16 * 32 * 68 * 4},
+        {"fwd:f16:b2:h4:sq100:skv50:d64", ATTEST_LAUNCH_GRID, 4, 0, 1, 0, 0},
+        {"fwd:f16:b2:h4:sq0:skv50:d64", ATTEST_LAUNCH_GRID, 0, 0, 1, 0, 0},
+        {"fwd:f16:b2:h4:sq1:skv0:d64", ATTEST_LAUNCH_SPLIT, 8, 0, 1, 64, 0},
+        {"fwd:f16:b2:h4:sq1:skv0:d64:invariant", ATTEST_LAUNCH_SPLIT, 8, 0, 1, 256, 0},
+        {"fwd:f16:b1:h4:sq1:skv127:d64", ATTEST_LAUNCH_SPLIT, 4, 0, 1, 128, 0},
+        {"fwd:f16:b1:h4:sq1:skv255:d64", ATTEST_LAUNCH_SPLIT, 8, 4, 2, 128, 8 * 32 * 68 * 4},
+        {"fwd:f16:b1:h4:sq1:skv1000:d64", ATTEST_LAUNCH_SPLIT, 32, 4, 8, 128, 32 * 32 * 68 * 4},
+        {"fwd:f16:b1:h4:sq1:skv1000:d64:invariant", ATTEST_LAUNCH_SPLIT, 16, 4, 4, 256, 16 * 32 * 68 * 4},
         /* 132 multiprocessors, 4 tiles: 33 pieces at most, of 1024 keys, which are then 32 */
         {"fwd:f16:b1:h4:sq1:skv32768:d64", ATTEST_LAUNCH_SPLIT, 128, 4, 32, 1024, (size_t)128 * 32 * 68 * 4},
         {"fwd:f16:b1:h4:sq1:skv32768:d64:invariant", ATTEST_LAUNCH_SPLIT, 512, 4, 128, 256, (size_t)512 * 32 * 68 * 4},
@@ -572,6 +601,9 @@ static void grids(void)
                                   "%d pieces of %d", first->args.splits, first->args.split_keys);
                         tap_check(first->args.partial == (size ? workspace : NULL), "partial is %p", (void *)first->args.partial);
                         tap_check(!first->early, "the first kernel must not be early");
+                        bool grid = want[i].launch == ATTEST_LAUNCH_GRID;
+                        tap_check(first->grid_y == (grid ? 4u : 1u) && first->grid_z == (grid ? 2u : 1u),
+                                  "the grid is %u x %u x %u", first->grid, first->grid_y, first->grid_z);
                     }
                     if (launches == 2) {
                         tap_check(strcmp(last->function, "attest_combine") == 0 && last->grid == (unsigned)last->args.tiles &&

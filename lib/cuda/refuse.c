@@ -209,6 +209,9 @@ static attest_status check_sizes(const attest_cuda_kernel *kernel, const attest_
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it would have more than 2^31 blocks");
     if (kernel->launch == ATTEST_LAUNCH_GRID && (p->batch > GRID_MOST || p->heads_q / pack > GRID_MOST))
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it takes at most %d sequences and heads", GRID_MOST);
+    if (image->tiles_most && has(p, ATTEST_INVARIANT))
+        return fail(why, ATTEST_ERROR_UNSUPPORTED,
+                    "it takes problems by their number of tiles, which depends on the batch, and bits must not");
     if (image->tiles_most && blocks > image->tiles_most)
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it is for at most %u tiles, and there are %lld", image->tiles_most,
                     (long long)blocks);

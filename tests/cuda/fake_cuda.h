@@ -13,7 +13,7 @@ enum { FAKE_LAUNCHES = 4096, FAKE_MAPS = 64 };
 
 struct fake_launch {
     char function[32]; /* attest_kernel or attest_combine */
-    unsigned grid, block, shared;
+    unsigned grid, grid_y, grid_z, block, shared;
     bool early; /* with programmatic stream serialization */
     bool captured;
     void *stream;

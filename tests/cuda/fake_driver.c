@@ -487,10 +487,12 @@ static int launch(struct function *function, const unsigned *grid, const unsigne
         fake_cuda.sticky = failure;
     if (failure)
         return failure;
-    if ((int)shared > function->most_shared || function->module->device != current_device() || !grid[0] || !block[0] ||
-        grid[1] != 1 || grid[2] != 1 || block[1] != 1 || block[2] != 1)
+    if ((int)shared > function->most_shared || function->module->device != current_device() || !grid[0] || !block[0] || !grid[1] ||
+        !grid[2] || grid[1] > 65535 || grid[2] > 65535 || block[1] != 1 || block[2] != 1)
         return 1;
     struct fake_launch made = {.grid = grid[0],
+                               .grid_y = grid[1],
+                               .grid_z = grid[2],
                                .block = block[0],
                                .shared = shared,
                                .early = early,

@@ -322,6 +322,8 @@ const char *cuda_manifest_refusal(const struct cuda_manifest *manifest, const at
     int64_t tile_q = configuration.numbers[CUDA_TILE_Q], slots = problem->batch * (problem->heads_q / pack),
             tiles = slots * ((problem->seq_q * pack + tile_q - 1) / tile_q);
     most = configuration.numbers[CUDA_TILES_MOST];
+    if (most && problem->flags & ATTEST_INVARIANT)
+        return "it takes problems by their number of tiles, which depends on the batch, and bits must not";
     if (most && tiles > most) {
         snprintf(text, size, "it is for at most %lld tiles, and there are %lld", (long long)most, (long long)tiles);
         return text;
