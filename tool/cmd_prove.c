@@ -18,6 +18,7 @@ struct proving {
     struct store *store;
     json_t *records;
     bool text; /* print gates as they finish */
+    double gpu_seconds;
     int verdicts[3];
 };
 enum { PROVEN, REJECTED, UNDECIDED };
@@ -111,6 +112,15 @@ static const char *text_of(const json_t *record, const char *key)
     return text ? text : "";
 }
 
+/* What was tried at a kernel, and what to try next. */
+static void print_postmortem(struct proving *proving, const json_t *record)
+{
+    json_t *records = store_records(proving->store, text_of(record, "kernel"), 0);
+    if (proving->text)
+        postmortem_write(stdout, records);
+    json_decref(records);
+}
+
 /* Rejected attempts at a kernel since it was last proven. */
 static int failures_in_a_row(struct store *store, const char *kernel)
 {
@@ -142,6 +152,12 @@ static enum exit_code record_evidence(struct proving *proving, const json_t *rec
     return EXIT_PASS;
 }
 
+static bool spent(const struct proving *proving)
+{
+    double most = (double)proving->session->options.max_gpu_seconds;
+    return most > 0 && proving->gpu_seconds >= most;
+}
+
 static enum exit_code finish(struct proving *proving, json_t *record)
 {
     const struct options *options = &proving->session->options;
@@ -155,14 +171,24 @@ static enum exit_code finish(struct proving *proving, json_t *record)
         code = record_evidence(proving, record);
     if (code == EXIT_PASS && options->max_fixes && strcmp(verdict, "REJECTED") == 0 &&
         failures_in_a_row(proving->store, text_of(record, "kernel")) >= options->max_fixes) {
-        json_t *records = store_records(proving->store, text_of(record, "kernel"), 0);
         if (proving->text)
             printf("\n%d attempts were rejected, which is all that --max-fixes allows:\n\n", (int)options->max_fixes);
+        print_postmortem(proving, record);
+    }
+    proving->gpu_seconds += json_number_value(json_object_get(record, "gpu_seconds"));
+    if (code == EXIT_PASS && spent(proving)) {
         if (proving->text)
-            postmortem_write(stdout, records);
-        json_decref(records);
+            printf("\nthe gates have used a GPU for %.1f s, and --max-gpu-seconds allows %d:\n\n", proving->gpu_seconds,
+                   (int)options->max_gpu_seconds);
+        print_postmortem(proving, record);
     }
     return code;
+}
+
+static double gpu_seconds_left(const struct proving *proving)
+{
+    double most = (double)proving->session->options.max_gpu_seconds;
+    return most > 0 ? most - proving->gpu_seconds : 0;
 }
 
 static enum exit_code prove_word(struct proving *proving, const char *word)
@@ -178,6 +204,7 @@ static enum exit_code prove_word(struct proving *proving, const char *word)
         proof.seed = (uint64_t)session->options.proof_seed;
         struct proof_options options = {.only = session->options.only,
                                         .keep_going = session->options.keep_going,
+                                        .gpu_seconds = gpu_seconds_left(proving),
                                         .store = proving->store,
                                         .finished = print_gate,
                                         .data = proving};
@@ -209,7 +236,7 @@ enum exit_code cmd_prove(struct session *session)
         code = give_up(session, EXIT_LACKING, "choose another folder with --state DIR", "the run database: %s", why);
     json_array_foreach(words, i, word)
     {
-        if (code == EXIT_PASS)
+        if (code == EXIT_PASS && !spent(&proving))
             code = prove_word(&proving, json_string_value(word));
     }
     if (code == EXIT_PASS && format && !render(stdout, format, &(struct matter){.records = proving.records}))

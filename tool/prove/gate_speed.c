@@ -51,13 +51,13 @@ static void conclude(struct gate_result *result, const struct measurement *measu
     json_put(result->details, "cheat", json_boolean(cheat));
 }
 
-/* Who does not take a problem that the champion takes cannot take its place, however fast it is elsewhere. */
-static void stay_whole(struct gate_result *result, const struct measurement *measurement, const char *opponent)
+/* Who does not take a problem of its own types that the champion takes cannot take its place, however fast it is elsewhere. */
+static void stay_whole(struct gate_result *result, const struct measurement *measurement, uint32_t dtypes, const char *opponent)
 {
     char sentence[480];
     snprintf(sentence, sizeof sentence, "%.470s", result->sentence);
     for (int i = 0; i < measurement->count && result->verdict == VERDICT_PASS; i++)
-        if (measurement->shapes[i].refused_by_a)
+        if (measurement->shapes[i].refused_by_a && dtypes >> measurement->shapes[i].entry->problem.dtype & 1)
             gate_say(result, VERDICT_INCONCLUSIVE, "it does not take %s, which %s takes; elsewhere: %s",
                      measurement->shapes[i].entry->text, opponent, sentence);
 }
@@ -88,7 +88,7 @@ void gate_speed(struct proof *proof, struct gate_result *result)
     struct measurement measurement;
     measure(&spec, &measurement);
     conclude(result, &measurement);
-    stay_whole(result, &measurement, opponent->name);
+    stay_whole(result, &measurement, proof->facts.dtypes, opponent->name);
     measurement_put(&measurement, &spec, result->details);
     if (measurement.end == MEASURE_DONE && !measurement.same_binary)
         keep_samples(proof, result, &measurement, &spec);

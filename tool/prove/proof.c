@@ -331,6 +331,7 @@ struct running {
     const struct proof_options *options;
     json_t *record;
     int64_t run;
+    double gpu_seconds; /* that gates have taken on a GPU */
 };
 
 /* Runs one gate and puts its result on record. */
@@ -345,6 +346,8 @@ static bool run_gate(struct running *running, const struct gate *gate, bool judg
     gate->run(running->proof, &result);
     result.seconds = now() - begin;
     *verdict = result.verdict;
+    if (running->proof->device && gate != gates)
+        running->gpu_seconds += result.seconds;
     bool stored = true;
     if (judged) {
         json_t *object = result_json(gate, &result, store);
@@ -366,7 +369,8 @@ static bool run_gates(struct running *running, char *why, size_t why_size)
     struct proof *proof = running->proof;
     const char *only = running->options->only;
     bool failed = false;
-    for (int i = 0; i < gate_count && !failed; i++) {
+    double most = running->options->gpu_seconds;
+    for (int i = 0; i < gate_count && !failed && !(most > 0 && running->gpu_seconds >= most); i++) {
         enum verdict verdict;
         bool build = i == 0, judged = gate_listed(only, gates[i].name);
         if (!build && !judged)
@@ -407,6 +411,8 @@ bool proof_run(struct proof *proof, const struct proof_options *options, json_t 
     json_put(running.record, "seed", json_integer((json_int_t)proof->seed));
     json_put(running.record, "opponent", proof->opponent.name ? json_string(proof->opponent.name) : json_null());
     json_put(running.record, "reigns", json_boolean(proof->reigns));
+    if (proof->device)
+        json_put(running.record, "gpu_seconds", json_real(running.gpu_seconds));
     json_put(running.record, "finished", time_text());
     json_put(running.record, "seconds", json_real(now() - begin));
     decision_make(running.record);

@@ -13,6 +13,7 @@ struct proof_options {
     const char *only;    /* gates, separated by commas */
     bool keep_going;     /* after a failure */
     bool quiet;          /* no progress line */
+    double gpu_seconds;  /* after so many seconds of gates on a GPU no other is begun; 0: no limit */
     struct store *store; /* where gates are recorded as they finish; NULL: nowhere */
     void (*finished)(void *data, const struct gate *gate,
                      const struct gate_result *result); /* called after each gate; may be NULL */
