@@ -158,6 +158,21 @@ static void manifest_images(void)
     tap_check(!cuda_manifest_refusal(&manifest, &problem, why, sizeof why), "128 rows should be taken: %s", why);
     cuda_manifest_free(&manifest);
     free(text);
+
+    text = replaced(all, "summary = a test", "tiles_most = 4");
+    attest_problem_init(&problem, ATTEST_F16, 1, 2, 2, 128, 100, 64);
+    tap_check(parse(text, &manifest, why, sizeof why), "%s", why);
+    tap_check(!cuda_manifest_refusal(&manifest, &problem, why, sizeof why), "4 tiles should be taken: %s", why);
+    problem.flags |= ATTEST_INVARIANT;
+    said = cuda_manifest_refusal(&manifest, &problem, why, sizeof why);
+    if (tap_check(said != NULL, "the invariant flag should be refused"))
+        contains(said, "it takes problems by their number of tiles");
+    attest_problem_init(&problem, ATTEST_F16, 1, 2, 2, 129, 100, 64);
+    said = cuda_manifest_refusal(&manifest, &problem, why, sizeof why);
+    if (tap_check(said != NULL, "6 tiles should be refused"))
+        contains(said, "it is for at most 4 tiles, and there are 6");
+    cuda_manifest_free(&manifest);
+    free(text);
     free(all);
 }
 
@@ -190,7 +205,7 @@ static void manifest_bad(void)
         {"tile_kv [d128] = 32", "tile_kv [sm_80 sm_90] = 32", "can never hold"},
         {"dims = 64 128", "dims [f16] = 64 128", "k.manifest:5: dims cannot have a condition"},
         {"threads = 32 * 4", "threads = 100", "threads must be a multiple of 32"},
-        {"launch = tile", "launch = grid", "k.manifest:14: launch is 'grid'; write tile, persistent or split"},
+        {"launch = tile", "launch = heap", "k.manifest:14: launch is 'heap'; write tile, persistent, split or grid"},
         {"launch = tile", "launch = split", "launch = split needs partial and split_keys"},
         {"launch = tile", "launch = tile\npartial = 66", "partial and split_keys are for launch = split"},
         {"tensor = hmma", "tensor = gmma", "tensor = gmma needs sm_90a"},
