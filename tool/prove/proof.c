@@ -7,10 +7,12 @@
 
 #include <attest_kernel.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -334,17 +336,35 @@ struct running {
     double gpu_seconds; /* that gates have taken on a GPU */
 };
 
+/* Proofs that share a GPU: gates that time or profile have it to themselves, the others together. A file to be closed, or -1 where it
+ * cannot be locked: then nobody waits for anybody. */
+static int lock_gpu(const struct proof *proof, const struct gate *gate)
+{
+    char path[64];
+    if (!proof->device || gate->run == gate_build)
+        return -1;
+    snprintf(path, sizeof path, "/tmp/attest-%.32s.lock", proof->device);
+    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    bool alone = gate->run == gate_speed || gate->run == gate_profile;
+    while (file >= 0 && flock(file, alone ? LOCK_EX : LOCK_SH) != 0 && errno == EINTR)
+        ;
+    return file;
+}
+
 /* Runs one gate and puts its result on record. */
 static bool run_gate(struct running *running, const struct gate *gate, bool judged, enum verdict *verdict)
 {
     struct gate_result result = {.verdict = VERDICT_INCONCLUSIVE, .details = json_object(), .artefacts = json_object()};
     struct store *store = running->options->store;
+    int lock = lock_gpu(running->proof, gate);
     double begin = now();
     if (!running->options->quiet)
         progress("%s: %s ...", running->proof->candidate.name, gate->name);
     snprintf(result.sentence, sizeof result.sentence, "the gate did not say how it ended");
     gate->run(running->proof, &result);
     result.seconds = now() - begin;
+    if (lock >= 0)
+        close(lock);
     *verdict = result.verdict;
     if (running->proof->device && gate != gates)
         running->gpu_seconds += result.seconds;
