@@ -116,4 +116,13 @@ result $? "and calls it a cheat"
 gate FAIL 'wrong while it was timed' "it fails a memoised output" mutants/memo_by_content.c --vs $other --simulate-clock a=0.5
 grep -q '"cheat": true' "$work/gate.json"
 result $? "and calls it a cheat, too"
+# prove --vs builds its opponent as bench does.
+"$attest" new rival --cpu --out "$work" > "$work/log" 2>&1
+echo "$problem" > "$work/timed"
+"$attest" prove $good --only speed --vs "$work/rival.c" --timed "$work/timed" --simulate-clock a=0.9 --state "$work/state" > "$work/log" 2>&1
+grep -q 'PASS.*as fast as rival' "$work/log"
+result $? "prove --vs FILE.c builds the opponent"
+"$attest" prove $good --only speed --vs cpu_fwd_f32_abacus --timed "$work/timed" --state "$work/state" > "$work/log" 2>&1
+grep -q 'no kernel of this build, and no file' "$work/log"
+result $? "prove --vs says if there is no such opponent"
 finish
