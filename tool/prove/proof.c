@@ -343,7 +343,8 @@ static int lock_gpu(const struct proof *proof, const struct gate *gate)
     char path[64];
     if (!proof->device || gate->run == gate_build)
         return -1;
-    snprintf(path, sizeof path, "/tmp/attest-%.32s.lock", proof->device);
+    const char *number = strchr(proof->device, ':');
+    snprintf(path, sizeof path, "/tmp/attest-gpu%d.lock", number ? atoi(number + 1) : 0);
     int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     bool alone = gate->run == gate_speed || gate->run == gate_profile;
     while (file >= 0 && flock(file, alone ? LOCK_EX : LOCK_SH) != 0 && errno == EINTR)
