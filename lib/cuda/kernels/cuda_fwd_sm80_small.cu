@@ -32,7 +32,7 @@
 
 ATTEST_CUDA_FACTS(SHARED_BYTES);
 
-extern "C" __global__ void __launch_bounds__(ATTEST_THREADS) attest_kernel(const __grid_constant__ attest_cuda_args args)
+extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(const __grid_constant__ attest_cuda_args args)
 {
     extern __shared__ __align__(128) unsigned char shared[];
     const attest_tile tile = attest_tile_here(args, true);
