@@ -35,6 +35,9 @@
  * Pipeline of a group, with barriers for its warps alone: K of the next tile is on its way while P is made and multiplied with V, and V
  * of the next tile while the next S is made. Each of the four barriers stands between a write and a read of one buffer.
  *
+ * Barriers. Groups differ by a tile at most. All warps pass the same number of barriers: compute-sanitizer's racecheck reported what is
+ * written before the last barrier for all and read behind it, where a group had passed fewer.
+ *
  * Scores are in units of log2: exp(x) = 2^(x log2 e), and the factor is that of the scale. Modifiers (softcap, ALiBi, bias) are applied
  * in shared memory, one score after the other: that is slow, and code for it would not fit into registers beside the rest.
  */
@@ -91,6 +94,12 @@ __device__ inline void store_quad(float *to, float a, float b, float c, float d)
 __device__ inline float part(const float4 &quad, int n)
 {
     return n == 0 ? quad.x : n == 1 ? quad.y : n == 2 ? quad.z : quad.w;
+}
+
+// Keys, rounded up to tiles for all groups.
+__device__ inline int up_tile(int keys)
+{
+    return (keys + GROUPS * BLOCK_KV - 1) / (GROUPS * BLOCK_KV) * (GROUPS * BLOCK_KV);
 }
 
 // Whether a tensor and its rows, heads and batches lie at multiples of 16 bytes.
@@ -372,6 +381,10 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
 
     // Epilogue: every group leaves its output where its K, V and P were, and then all threads join the groups.
     copies_wait<0>();
+    if (first - span.begin <
+        up_tile(span.end - span.begin)) // a tile less than the first group: as many barriers all the same, see Barriers
+        for (int n = 0; n < 4; n++)
+            barrier(1 + group, GROUP_THREADS);
     __syncthreads(); // all groups are done
     float *O_smem = own.K;
 #pragma unroll
