@@ -381,8 +381,8 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
 
     // Epilogue: every group leaves its output where its K, V and P were, and then all threads join the groups.
     copies_wait<0>();
-    if (first - span.begin <
-        up_tile(span.end - span.begin)) // a tile less than the first group: as many barriers all the same, see Barriers
+    // A group that had a tile less waits at as many barriers: see above.
+    if (first - span.begin < up_tile(span.end - span.begin))
         for (int n = 0; n < 4; n++)
             barrier(1 + group, GROUP_THREADS);
     __syncthreads(); // all groups are done
