@@ -36,11 +36,11 @@ from cases import ITEM_BYTES, parse
 from document import document_write
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROUNDS, SAMPLE_MS = 21, 10.0
+ROUNDS, SAMPLE_MS = 15, 6.0
 QUICK_ROUNDS, QUICK_SAMPLE_MS = 9, 3.0
 ROTATED_BYTES, SETS_MOST, SETS_LEAST = 256 << 20, 64, 4  # the H200's cache has 60 MB
 GRAPH_US, CALLS_MOST = 1000, 512  # a graph is about this long, so that its launch is nothing beside it
-SLOW_US, SLOW_ROUNDS = 50_000, 3  # whoever takes this long for a call has one call in its graph, and takes part in the first rounds only
+SLOW_US, SLOW_ROUNDS = 20_000, 3  # whoever takes this long for a call has one call in its graph, and takes part in the first rounds only
 TORCH = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
 
@@ -294,7 +294,7 @@ def entries_of(problem, words, attest, kernel):
 
 def run_cell(group, problem, words, attest, settings, kernel):
     """All rounds of one problem: the cell of the JSON file."""
-    count = max(SETS_LEAST, min(SETS_MOST, -(-ROTATED_BYTES // set_bytes(problem))))
+    count = settings.get("sets") or max(SETS_LEAST, min(SETS_MOST, -(-ROTATED_BYTES // set_bytes(problem))))
     sets = [inputs(problem, seed) for seed in range(count)]
     entries, results = entries_of(problem, words, attest, kernel)
     answer = exact(problem, *sets[0][:3])
@@ -371,6 +371,7 @@ def main():
     options.add_argument("--kernel", help="force attest's kernel: a name or a pattern; the library's choice otherwise")
     options.add_argument("--no-ladder", action="store_true", help="time the one kernel of attest only")
     options.add_argument("--rounds", type=int, help=f"default {ROUNDS}, with --quick {QUICK_ROUNDS}")
+    options.add_argument("--sets", type=int, help="sets of tensors taken in turn; few enough stay in the cache, as after a projection")
     options.add_argument("--out", help="the JSON file; default bench/results/GPU.json, and none if not everything is run")
     arguments = options.parse_args()
     if not os.path.exists(arguments.library):
@@ -400,8 +401,7 @@ def main():
         "versions": {"attest": attest.version(), "pytorch": describe_torch()},
         "cells": [],
     }
-    if arguments.kernel:
-        settings["kernel"] = arguments.kernel
+    settings.update({name: value for name, value in (("kernel", arguments.kernel), ("sets", arguments.sets)) if value})
 
     started = time.time()
     for group, problem, words in shapes:
@@ -416,7 +416,7 @@ def main():
     gpu_table.summarise(document)
     print(gpu_table.text(document))
 
-    everything = not (arguments.quick or arguments.groups or arguments.problem or arguments.kernel)
+    everything = not (arguments.quick or arguments.groups or arguments.problem or arguments.kernel or arguments.sets)
     slug = re.sub(r"[^a-z0-9]+", "-", document["machine"]["gpu"].lower()).strip("-")
     out = arguments.out or (os.path.join(HERE, "results", slug + ".json") if everything else None)
     if out:
