@@ -1,22 +1,23 @@
 /*
- * base.cuh - FlashAttention on tensor cores, small and right, with a hook at every place where kernels go wrong. The CUDA mutants are
- * this kernel with a hook or two replaced: a file of this folder has its own manifest, defines what it changes, and includes base.cuh last.
- * As it stands it passes every gate; harmless_base.cu is it.
+ * base.cuh - FlashAttention on tensor cores, small and right, with a hook at every place where kernels go wrong. The CUDA mutants
+ * are this kernel with a hook or two replaced: a file of this folder has its own manifest, defines what it changes, and includes
+ * base.cuh last. As it stands it passes every gate; harmless_base.cu is it.
  *
- * It takes f16 of dim 64 with masks by position; tiles of 64 rows and 64 keys, four warps with 16 rows each, S and P V by mma.sync from
- * fragments that ldmatrix reads, K and V in a ring of ATTEST_STAGES tiles that cp.async fills. Three other ways are switched on by a
- * macro: SPLIT (launch = split), BULK (rows copied by cp.async.bulk, which complete on an mbarrier; sm_90) and WGMMA (S by wgmma; sm_90a).
+ * It takes f16 of dim 64 with masks by position; tiles of 64 rows and 64 keys, four warps with 16 rows each, S and P V by mma.sync
+ * from fragments that ldmatrix reads, K and V in a ring of ATTEST_STAGES tiles that cp.async fills. Three other ways are switched
+ * on by a macro: SPLIT (launch = split), BULK (rows copied by cp.async.bulk, which complete on an mbarrier; sm_90) and WGMMA (S by
+ * wgmma; sm_90a).
  *
- * Shared memory: rows of 64 elements, PITCH bytes from each other, in chunks of 16 bytes. Chunk c of row r is at SWIZZLE(r, c), so that
- * the eight rows that ldmatrix reads at once lie in different banks:
+ * Shared memory: rows of 64 elements, PITCH bytes from each other, in chunks of 16 bytes. Chunk c of row r is at SWIZZLE(r, c), so
+ * that the eight rows that ldmatrix reads at once lie in different banks:
  *     Q[64], K[stages][64], V[stages][64], and what EXTRA_SHARED declares
  *
- * Ring, for tile n: wait for the copies of tile n; barrier: all threads' copies are there, and tile n - 1 has been read by all; begin to
- * copy tile n + stages - 1 to where tile n - 1 was; compute. One barrier for each tile.
+ * Ring, for tile n: wait for the copies of tile n; barrier: all threads' copies are there, and tile n - 1 has been read by all;
+ * begin to copy tile n + stages - 1 to where tile n - 1 was; compute. One barrier for each tile.
  */
 #include <attest_kernel_cuda.h>
 
-/* ---- the hooks, in the order of the computation. A hook may use the names of the function that it stands in. ------------------ */
+/* ---- the hooks, in the order of the computation. A hook may use the names of the function that it stands in. ----------------- */
 
 #ifndef SPLIT
 #define SPLIT 0
@@ -121,7 +122,7 @@
 #define AT_END ((void)0)
 #endif
 
-/* ---- instructions -------------------------------------------------------------------------------------------------------------- */
+/* ---- instructions ------------------------------------------------------------------------------------------------------------ */
 
 constexpr int D = 64, BLOCK = 64;
 constexpr float LOG2_E = 1.4426950408889634f, LN_2 = 0.6931471805599453f;
@@ -236,7 +237,7 @@ __device__ inline void bulk_copy(void *to, const void *from, int bytes, uint64_t
 }
 #endif
 
-/* ---- the kernel ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the kernel -------------------------------------------------------------------------------------------------------------- */
 
 struct Tiles {
     unsigned char Q[BLOCK * PITCH];

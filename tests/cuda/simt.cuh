@@ -1,6 +1,6 @@
 /*
- * simt.cuh - what lib/cuda/kernels/simt.cuh has, for the emulation. A copy is made as late as it may be: when the thread waits for it.
- * Until then its place holds NaN, so that reading too early, or writing over what others still read, shows in the result.
+ * simt.cuh - what lib/cuda/kernels/simt.cuh has, for the emulation. A copy is made as late as it may be: when the thread waits for
+ * it. Until then its place holds NaN, so that reading too early, or writing over what others still read, shows in the result.
  */
 #ifndef EMULATED_SIMT_CUH
 #define EMULATED_SIMT_CUH

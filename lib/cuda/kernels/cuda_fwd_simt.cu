@@ -17,29 +17,30 @@
  * attest-cuda: launch          = tile
  * attest-cuda: packs           = yes
  *
- * Contract: all of SEMANTICS in attest.h, any strides, any dim and dim_v up to 128. Nothing is refused. Tensors that are aligned to 16
- * bytes, rows, heads and batches too, are copied 16 bytes at a time, others 4.
+ * Contract: all of SEMANTICS in attest.h, any strides, any dim and dim_v up to 128. Nothing is refused. Tensors that are aligned to
+ * 16 bytes, rows, heads and batches too, are copied 16 bytes at a time, others 4.
  *
- * Map. A block has 64 query rows. Its warps form groups; group g of G takes tiles g, g + G ... of the keys, with a maximum, a sum and
- * an output of its own, and the groups are joined at the end: so that 128 blocks of 64 rows keep 8 warps busy on each SM, and each
- * thread still has an outer product that is large enough to need few loads. In a group each warp has 4 * ROWS rows; a thread has ROWS
- * of them (8 for dim 64, 4 for dim 128), each fourth one, and of the tile's keys, and then of the columns of O, every quad that is
- * `column` modulo 8.
+ * Map. A block has 64 query rows. Its warps form groups; group g of G takes tiles g, g + G ... of the keys, with a maximum, a sum
+ * and an output of its own, and the groups are joined at the end: so that 128 blocks of 64 rows keep 8 warps busy on each SM, and
+ * each thread still has an outer product that is large enough to need few loads. In a group each warp has 4 * ROWS rows; a thread
+ * has ROWS of them (8 for dim 64, 4 for dim 128), each fourth one, and of the tile's keys, and then of the columns of O, every quad
+ * that is `column` modulo 8.
  *
- * Shared memory, floats in quads of 16 bytes. Where lanes of a warp read different rows at the same column, the place of a quad in its
- * row is exchanged (`^`) with bits of the row's number, so that eight lanes hit eight different quads of banks:
+ * Shared memory, floats in quads of 16 bytes. Where lanes of a warp read different rows at the same column, the place of a quad in
+ * its row is exchanged (`^`) with bits of the row's number, so that eight lanes hit eight different quads of banks:
  *     Q[64][dim]                quad ^ (row & 1) * 4
  *     of each group: K[tile][dim], quad ^ (key / 4 & 7);  V[tile][dim];  P[64][tile], quad ^ (row & 1) * 4
  * At the end a group's K, V and P hold its output.
  *
- * Pipeline of a group, with barriers for its warps alone: K of the next tile is on its way while P is made and multiplied with V, and V
- * of the next tile while the next S is made. Each of the four barriers stands between a write and a read of one buffer.
+ * Pipeline of a group, with barriers for its warps alone: K of the next tile is on its way while P is made and multiplied with V,
+ * and V of the next tile while the next S is made. Each of the four barriers stands between a write and a read of one buffer.
  *
- * Barriers. Groups differ by a tile at most. All warps pass the same number of barriers: compute-sanitizer's racecheck reported what is
- * written before the last barrier for all and read behind it, where a group had passed fewer.
+ * Barriers. Groups differ by a tile at most, and have barriers of their own. With these, compute-sanitizer's racecheck reports what
+ * is written before a barrier for all and read behind it by a group that had come to the barrier before it was written; so all
+ * groups come to as many barriers, and to a second one for all where they are joined.
  *
- * Scores are in units of log2: exp(x) = 2^(x log2 e), and the factor is that of the scale. Modifiers (softcap, ALiBi, bias) are applied
- * in shared memory, one score after the other: that is slow, and code for it would not fit into registers beside the rest.
+ * Scores are in units of log2: exp(x) = 2^(x log2 e), and the factor is that of the scale. Modifiers (softcap, ALiBi, bias) are
+ * applied in shared memory, one score after the other: that is slow, and code for it would not fit into registers beside the rest.
  */
 #include <attest_kernel_cuda.h>
 
@@ -108,7 +109,8 @@ __device__ inline bool is_aligned(const void *data, const int64_t *stride)
     return (((uint64_t)data | (uint64_t)(stride[0] | stride[1] | stride[2]) * sizeof(float)) & 15) == 0;
 }
 
-// One quad; `count` floats of it are there (any number, negative too), and the rest become 0. `base` is an address that may be read.
+// One quad; `count` floats of it are there (any number, negative too), and the rest become 0. `base` is an address that may be
+// read.
 __device__ inline void copy_quad(float *to, const float *from, const float *base, int count, bool aligned)
 {
     count = count < 0 ? 0 : count > 4 ? 4 : count;
@@ -120,7 +122,8 @@ __device__ inline void copy_quad(float *to, const float *from, const float *base
         copy4(to + n, n < count ? from + n : base, n < count ? 4 : 0);
 }
 
-// Begins to copy keys first .. first + BLOCK_KV of K or V, all threads of a group together; 0 from `end` on and beyond column `dim`.
+// Begins to copy keys first .. first + BLOCK_KV of K or V, all threads of a group together; 0 from `end` on and beyond column
+// `dim`.
 template <bool Swizzled>
 __device__ inline void copy_keys(const attest_cuda_args &args, const attest_tile &tile, const void *data, const int64_t *stride,
                                  int dim, int first, int end, bool aligned, float *KV_smem)
@@ -330,8 +333,9 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
             }
         }
 
-        // Maximum, exponential, sum; what was there before is brought to the new maximum. A row is shared by eight lanes. The factor
-        // joins the difference to the maximum in one operation, which is rounded once; it is positive, so the largest is the same.
+        // Maximum, exponential, sum; what was there before is brought to the new maximum. A row is shared by eight lanes. The
+        // factor joins the difference to the maximum in one operation, which is rounded once; it is positive, so the largest is the
+        // same.
         float top[ROWS];
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
@@ -381,7 +385,7 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
 
     // Epilogue: every group leaves its output where its K, V and P were, and then all threads join the groups.
     copies_wait<0>();
-    // A group that had a tile less waits at as many barriers: see above.
+    // A group that had a tile less waits at as many barriers: see Barriers above.
     if (first - span.begin < up_tile(span.end - span.begin))
         for (int n = 0; n < 4; n++)
             barrier(1 + group, GROUP_THREADS);
@@ -402,6 +406,7 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
                        O_rmem[r][n][2], O_rmem[r][n][3]);
     }
     __syncthreads(); // all groups' outputs have been written
+    __syncthreads(); // and all know: see Barriers above
 
     const bool aligned_o = is_aligned(args.o, args.stride_o);
     const int quad = threadIdx.x % QUADS;

@@ -1,6 +1,6 @@
 /*
- * cuda_fwd_wmma.cu - FlashAttention on tensor cores in portable CUDA C++: both products by nvcuda::wmma, everything else by plain threads.
- * docs/kernels/cuda_wmma.md has its floor and its times.
+ * cuda_fwd_wmma.cu - FlashAttention on tensor cores in portable CUDA C++: both products by nvcuda::wmma, everything else by plain
+ * threads. docs/kernels/cuda_wmma.md has its floor and its times.
  *
  * attest-cuda: summary   = both products by nvcuda::wmma from shared memory, a warp for each row of the softmax
  * attest-cuda: archs     = sm_80 sm_86 sm_89 sm_90
@@ -20,19 +20,19 @@
  * attest-cuda: mma_qk    = 16 * 8 * 16
  * attest-cuda: mma_pv    = 16 * 8 * 16
  *
- * Contract: SEMANTICS in attest.h without a bias (a key that it hides from all rows would be multiplied with 0, and may be NaN), any
- * strides, any dim and dim_v up to 128. Tensors that are aligned to 16 bytes, rows, heads and batches too, are copied 16 bytes at a time
- * in the background, others element by element.
+ * Contract: SEMANTICS in attest.h without a bias (a key that it hides from all rows would be multiplied with 0, and may be NaN),
+ * any strides, any dim and dim_v up to 128. Tensors that are aligned to 16 bytes, rows, heads and batches too, are copied 16 bytes
+ * at a time in the background, others element by element.
  *
- * Where the numbers of a fragment lie in a warp's registers is the compiler's own business. So fragments are loaded from shared memory
- * and stored to shared memory, and never touched in between: what has to know its row (masks, maximum, rescaling) works on S and on P V
- * there, with a warp for each row and a lane for each key or column, as in cuda_fwd_scalar.cu.
+ * Where the numbers of a fragment lie in a warp's registers is the compiler's own business. So fragments are loaded from shared
+ * memory and stored to shared memory, and never touched in between: what has to know its row (masks, maximum, rescaling) works on S
+ * and on P V there, with a warp for each row and a lane for each key or column, as in cuda_fwd_scalar.cu.
  *     Q[tile_q][dim + 8], K, V[tile_kv][dim + 8], P[tile_q][tile_kv + 8]: elements; the 16 bytes more shift each row by four banks
  *     S[tile_q][max(dim, tile_kv) + 4]: float, and then P V in the same place, and at the end O
  * O is summed in registers: lane d of the row's warp has columns d, d + 32 ...
  *
- * Four barriers for each tile: K is there and P V has been read; S is written and K has been read; P is written and V is there; P V is
- * written and V has been read. K of the next tile is copied from the second one on, V from the fourth.
+ * Four barriers for each tile: K is there and P V has been read; S is written and K has been read; P is written and V is there; P V
+ * is written and V has been read. K of the next tile is copied from the second one on, V from the fourth.
  */
 #include <attest_kernel_cuda.h>
 #include <cuda_bf16.h>
@@ -99,8 +99,8 @@ __device__ inline bool is_aligned(const void *data, const int64_t *stride)
     return (((uint64_t)data | (uint64_t)(stride[0] | stride[1] | stride[2]) * sizeof(Element)) & 15) == 0;
 }
 
-// Eight elements, of which the first `count` are there and the rest become 0: begun in the background, or done, if they are not aligned.
-// `base` is an address that may be read.
+// Eight elements, of which the first `count` are there and the rest become 0: begun in the background, or done, if they are not
+// aligned. `base` is an address that may be read.
 __device__ inline void copy8(Element *to, const Element *from, const Element *base, int count, bool aligned)
 {
     count = count < 0 ? 0 : count > 8 ? 8 : count;
@@ -163,8 +163,8 @@ __device__ inline void copy_rows(const attest_cuda_args &args, const attest_tile
     }
 }
 
-// C = A B, a warp for each fragment of C, or for two next to each other, which share a fragment of A, if there are enough. B is stored by
-// columns, if Transposed, else by rows.
+// C = A B, a warp for each fragment of C, or for two next to each other, which share a fragment of A, if there are enough. B is
+// stored by columns, if Transposed, else by rows.
 template <bool Transposed, int M, int N, int K>
 __device__ inline void multiply(const Element *A, int pitch_a, const Element *B, int pitch_b, float *C, int pitch_c)
 {
