@@ -476,6 +476,8 @@ static void sanitizer(void)
         {CUDA_MEMCHECK, "memcheck_error.txt", 0, "MARK\n", VERDICT_FAIL, "2 errors"},
         {CUDA_RACECHECK, "racecheck_error.txt", 82, "MARK\n", VERDICT_FAIL,
          "racecheck: 1 error, 0 warnings; the first: Error: Race"},
+        {CUDA_RACECHECK, "racecheck_h200.txt", 82, "MARK\n", VERDICT_FAIL,
+         "racecheck: 2808 errors, 0 warnings; the first: Error: Potential RAW hazard detected at __shared__ 0x34430"},
         {CUDA_RACECHECK, "racecheck_warning.txt", 0, "MARK\n", VERDICT_FAIL, "racecheck: 0 errors, 12 warnings"},
         {CUDA_INITCHECK, "initcheck_error.txt", 83, "MARK\n", VERDICT_FAIL, "Uninitialized __global__ memory read"},
         {CUDA_SYNCCHECK, "synccheck_error.txt", 84, "MARK\n", VERDICT_FAIL, "Barrier error detected"},
