@@ -1,7 +1,7 @@
 /*
  * gmma_claimed.cu - planted: says that its products run as wgmma, and has mma.sync.
  *
- * Caught by: profile
+ * Caught by: build (claims tensor cores)
  *
  * attest-cuda: archs     = sm_90a
  * attest-cuda: dtypes    = f16
