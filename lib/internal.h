@@ -111,6 +111,7 @@ struct kernel {
     const attest_cpu_kernel *code;         /* for the CPU, */
     const struct attest_cuda_kernel *cuda; /* or for GPUs; both NULL for the oracle */
     const char *needs;                     /* of those for GPUs */
+    bool candidate;                        /* not proven yet: for those who ask for it by name */
 };
 
 struct attest_plan {

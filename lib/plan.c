@@ -14,10 +14,10 @@
 #define NAME_BF16           "bf16"
 #define NAME_F16            "f16"
 #define NAME_F32            "f32"
-#define KERNEL(dtype, arch) {"cpu_fwd_" NAME_##dtype "_" #arch, "cpu", ATTEST_##dtype, &cpu_fwd_##arch, NULL, NULL},
+#define KERNEL(dtype, arch) {"cpu_fwd_" NAME_##dtype "_" #arch, "cpu", ATTEST_##dtype, &cpu_fwd_##arch, NULL, NULL, false},
 static const struct kernel host_kernels[] = {
 #include "kernels.def"
-    {"ref_fwd", "ref", 0, NULL, NULL, NULL},
+    {"ref_fwd", "ref", 0, NULL, NULL, NULL, false},
 };
 enum { HOST_KERNELS = sizeof host_kernels / sizeof *host_kernels };
 
@@ -71,6 +71,8 @@ attest_status attest_kernel_get(size_t index, attest_kernel_info *info)
     info->summary = kernel->cuda   ? kernel->cuda->summary
                     : kernel->code ? kernel->code->summary
                                    : "the oracle: double precision, one thread, no tricks";
+    if (info->size >= offsetof(attest_kernel_info, candidate) + sizeof info->candidate)
+        info->candidate = kernel->candidate;
     return ATTEST_OK;
 }
 
@@ -175,7 +177,7 @@ static bool takes(const attest_context *context, const struct kernel *kernel, co
 static bool is_specialist(const attest_context *context, const struct kernel *kernel, const attest_problem *p)
 {
     const attest_cuda_image *image = NULL;
-    return kernel->cuda && kernel->dtype == p->dtype &&
+    return kernel->cuda && !kernel->candidate && kernel->dtype == p->dtype &&
            cuda_refusal(context->gpu, kernel->cuda, (struct tile_wish){0}, p, &image, (struct text){0}) == ATTEST_OK &&
            (image->rows_most || image->tiles_most);
 }
@@ -191,7 +193,7 @@ static const struct kernel *champion(const attest_context *context, const attest
         for (int i = 0; i < kernel_count(); i++) {
             if (!specialist && is_specialist(context, kernel_at(i), p))
                 specialist = kernel_at(i);
-            if (!strcmp(row->kernel, kernel_at(i)->name) && takes(context, kernel_at(i), p))
+            if (!strcmp(row->kernel, kernel_at(i)->name) && !kernel_at(i)->candidate && takes(context, kernel_at(i), p))
                 return specialist ? specialist : kernel_at(i);
         }
     }
@@ -202,9 +204,9 @@ static const struct kernel *champion(const attest_context *context, const attest
 static bool added(const attest_context *context, const char *name, struct kernel *kernel)
 {
     if (context->added && strcmp(name, context->added->name) == 0)
-        *kernel = (struct kernel){context->added->name, "cpu", 0, context->added, NULL, NULL};
+        *kernel = (struct kernel){context->added->name, "cpu", 0, context->added, NULL, NULL, false};
     else if (context->added_cuda && strcmp(name, context->added_cuda->name) == 0)
-        *kernel = (struct kernel){context->added_cuda->name, "cuda", 0, NULL, context->added_cuda, ""};
+        *kernel = (struct kernel){context->added_cuda->name, "cuda", 0, NULL, context->added_cuda, "", false};
     else
         return false;
     return true;
@@ -228,6 +230,10 @@ static attest_status refuse(attest_context *context, const attest_problem *p, st
     if (context->gpu && !cuda_kernel_count && !kernel->cuda && !wish->given)
         return fail(context_text(context), ATTEST_ERROR_UNAVAILABLE,
                     "kernel: this library was built without nvcc, so it has no kernels for GPUs");
+    if (context->gpu && !kernel->cuda && !wish->given)
+        return fail(context_text(context), ATTEST_ERROR_UNAVAILABLE,
+                    "kernel: no kernel for GPUs that is proven takes this problem; ask for a candidate by its name, such as '%s'",
+                    "cuda_*");
     return status == ATTEST_OK
                ? status
                : fail(context_text(context), status, "kernel: %s does not take this problem: %s", kernel->name, sentence);
@@ -247,7 +253,7 @@ static attest_status choose(attest_context *context, const attest_problem *p, st
     }
     for (int i = 0; i < kernel_count(); i++) {
         const struct kernel *kernel = kernel_at(i);
-        if (!matches(kernel, wish))
+        if (!matches(kernel, wish) || (kernel->candidate && !wish->given))
             continue;
         attest_status this = refusal(context, kernel, wish->tile, p, (struct text){0});
         if (this == ATTEST_OK) {
@@ -372,7 +378,10 @@ attest_status attest_explain(attest_context *context, const attest_problem *prob
             length = snprintf(text + used, text_size - used, "%s: runs, with %s and %zu bytes of workspace%s\n", chosen.name, how,
                               plan.workspace, sentence);
         else if (refusal(context, kernel, wish.tile, &p, (struct text){sentence, sizeof sentence}) == ATTEST_OK)
-            length = snprintf(text + used, text_size - used, "%s: would, but %s comes first\n", kernel->name, chosen.name);
+            length = kernel->candidate
+                         ? snprintf(text + used, text_size - used, "%s: would if asked for, a candidate that is not proven yet\n",
+                                    kernel->name)
+                         : snprintf(text + used, text_size - used, "%s: would, but %s comes first\n", kernel->name, chosen.name);
         else
             length = snprintf(text + used, text_size - used, "%s: does not, %s\n", kernel->name, sentence);
         used += length > 0 ? (size_t)length : 0;

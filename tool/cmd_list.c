@@ -17,9 +17,12 @@ enum exit_code cmd_list(struct session *session)
         if (session->options.kernel && !kernel_matches(session->options.kernel, info.name))
             continue;
         kernel_missing(session, &info, missing, sizeof missing);
-        report_row(&session->report,
-                   json_pack("{s:s, s:s, s:s, s:b, s:s, s:s}", "kernel", info.name, "backend", info.backend, "needs", info.needs,
-                             "here", !missing[0], "missing", missing, "summary", info.summary));
+        json_t *row = json_pack("{s:s, s:s, s:s, s:b, s:s, s:s}", "kernel", info.name, "backend", info.backend, "needs", info.needs,
+                                "here", !missing[0], "missing", missing, "summary", info.summary);
+        json_put(row, "candidate", json_boolean(info.candidate));
+        if (info.candidate)
+            json_put(row, "notes", json_pack("[s]", "a candidate: not proven yet, and never chosen"));
+        report_row(&session->report, row);
     }
     return EXIT_PASS;
 }

@@ -187,7 +187,7 @@ static bool asked_for(const struct options *options, const char *kernel)
     return options->word_count == 0;
 }
 
-/* The kernels of the library in its order, then those that only the evidence knows: {kernel: shipped}. */
+/* The kernels of the library in its order, then those that only the evidence knows: {kernel: shipped}. Candidates are not shipped. */
 static json_t *list_kernels(const struct verifying *verifying)
 {
     attest_kernel_info info = {.size = sizeof info};
@@ -195,7 +195,7 @@ static json_t *list_kernels(const struct verifying *verifying)
     size_t index;
     for (size_t i = 0; i < attest_kernel_count(); i++)
         if (attest_kernel_get(i, &info) == ATTEST_OK && strcmp(info.backend, "ref") != 0)
-            json_put(kernels, info.name, json_true());
+            json_put(kernels, info.name, json_boolean(!info.candidate));
     json_array_foreach(verifying->statements, index, entry)
     {
         const char *kernel = text_at(predicate_of(entry), "kernel");

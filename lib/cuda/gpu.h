@@ -30,7 +30,7 @@ attest_status gpu_synchronize(struct gpu *gpu, void *stream, struct text why);
 extern const struct kernel cuda_kernels[];
 extern const int cuda_kernel_count;
 
-/* The first GPU that has kernels in this build, or -1. */
+/* The first GPU that this build has kernels for, candidates aside, or -1. */
 int gpu_usable(void);
 
 /* Whether a table that somebody hands in can be used at all. */

@@ -81,7 +81,7 @@ int gpu_usable(void)
     attest_device_info info;
     for (int index = 0; gpu_info(index, &info, (struct text){0}) == ATTEST_OK; index++)
         for (int k = 0; k < cuda_kernel_count; k++)
-            for (uint32_t i = 0; i < cuda_kernels[k].cuda->image_count; i++)
+            for (uint32_t i = 0; i < cuda_kernels[k].cuda->image_count && !cuda_kernels[k].candidate; i++)
                 if (runs_on(&cuda_kernels[k].cuda->images[i], info.compute))
                     return index;
     return -1;

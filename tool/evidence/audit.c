@@ -221,25 +221,88 @@ static enum sameness compare_image(const json_t *record, char *why, size_t why_s
     return CHANGED;
 }
 
-/* Files or flags differ, and `different` says which: is the image the same all the same? */
+/* Lays out the recorded sources of a kernel in a folder: those that are still here as they are, the others from the objects of the
+ * evidence, which are found by their digests. False if one is nowhere. */
+static bool lay_out(const struct audit *audit, json_t *recorded, const char *folder)
+{
+    const char *path;
+    json_t *digest;
+    json_object_foreach(recorded, path, digest)
+    {
+        char found[DIGEST_TEXT], to[1024];
+        char *object = object_path(audit->evidence, json_string_value(digest));
+        const char *from = digest_of_file(path, found) && strcmp(found, json_string_value(digest)) == 0 ? path : object;
+        size_t size = 0;
+        char *data = from && path[0] != '/' ? file_read(from, &size) : NULL;
+        snprintf(to, sizeof to, "%s/%s", folder, path);
+        char *slash = strrchr(to, '/');
+        *slash = '\0';
+        bool laid = data && folder_make(to);
+        *slash = '/';
+        laid = laid && file_replace(to, data, size) && digest_of_file(to, found) && strcmp(found, json_string_value(digest)) == 0;
+        free(data);
+        free(object);
+        if (!laid)
+            return false;
+    }
+    return true;
+}
+
+static void remove_tree(const char *folder)
+{
+    char *argv[] = {(char *)(uintptr_t) "rm", (char *)(uintptr_t) "-rf", (char *)(uintptr_t) "--", (char *)(uintptr_t)folder, NULL};
+    char log[256];
+    build_command(argv, 30, log, sizeof log);
+}
+
+/* The digest of the image that the recorded sources give with the compiler that is here; "" if they are not to be had. */
+static void recorded_image(const struct audit *audit, const json_t *candidate, const char *flags, char digest[DIGEST_TEXT])
+{
+    const char *base = getenv("TMPDIR");
+    char folder[256], here[4096], out[512], log[4096];
+    digest[0] = '\0';
+    snprintf(folder, sizeof folder, "%.200s/attest-verify-XXXXXX", base && *base ? base : "/tmp");
+    if (!getcwd(here, sizeof here) || !mkdtemp(folder))
+        return;
+    snprintf(out, sizeof out, "%s/image.so", folder);
+    if (lay_out(audit, json_object_get(candidate, "sources"), folder) && chdir(folder) == 0) {
+        bool built = build_image(text_at(candidate, "source"), flags, out, false, log, sizeof log);
+        if (chdir(here) != 0 || !built || !digest_of_file(out, digest))
+            digest[0] = '\0';
+    }
+    remove_tree(folder);
+}
+
+/* Files or flags differ, and `different` says which: is the image the same all the same? With the compiler of the record it has to be
+ * the image of the record. With another one it is enough that the recorded sources and those here give the same: then what differs
+ * does not reach the code. */
 static enum sameness compare_built(struct audit *audit, const json_t *record, const char *flags, const char *different, char *why,
                                    size_t why_size)
 {
     const json_t *candidate = json_object_get(record, "candidate");
     const char *source = text_at(candidate, "source"), *image = text_at(candidate, "image");
+    char expected[DIGEST_TEXT], *all = build_flags(flags);
+    bool same_flags = all && strcmp(all, text_at(candidate, "flags")) == 0;
+    free(all);
     if (!audit->compiler[0])
         build_compiler(audit->compiler, sizeof audit->compiler);
-    snprintf(why, why_size, "kernel changed after it was proven: %s", different);
-    if (strcmp(audit->compiler, text_at(candidate, "compiler")) != 0) {
-        size_t used = strlen(why);
-        snprintf(why + used, why_size - used, " (it was proven with %s, which is not here to compare the images: %s)",
-                 text_at(candidate, "compiler"), audit->compiler[0] ? audit->compiler : "there is no compiler");
-        return CHANGED;
+    bool same_compiler = strcmp(audit->compiler, text_at(candidate, "compiler")) == 0;
+    snprintf(expected, sizeof expected, "%.*s", DIGEST_TEXT - 1, image);
+    if (!same_compiler) {
+        expected[0] = '\0';
+        if (same_flags)
+            recorded_image(audit, candidate, flags, expected);
     }
-    if (*image && strcmp(image_of(audit, source, flags), image) == 0) {
-        snprintf(why, why_size, "%s, but the image is the same", different);
+    if (*expected && strcmp(image_of(audit, source, flags), expected) == 0) {
+        snprintf(why, why_size, same_compiler ? "%s, but the image is the same" : "%s, but the image by %s is the same", different,
+                 audit->compiler);
         return SAME_IMAGE;
     }
+    snprintf(why, why_size, "kernel changed after it was proven: %s", different);
+    size_t used = strlen(why);
+    if (!same_compiler && !*expected)
+        snprintf(why + used, why_size - used, " (it was proven with %s, which is not here to compare the images: %s)",
+                 text_at(candidate, "compiler"), audit->compiler[0] ? audit->compiler : "there is no compiler");
     return CHANGED;
 }
 

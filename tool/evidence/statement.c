@@ -461,6 +461,20 @@ static bool copy_artefacts(const char *evidence, const json_t *record, struct st
     return copied;
 }
 
+/* Keeps the sources too, so that a later reader can compile them beside those of their own day: see audit.c. What is not here, such
+ * as a header that the program carries, is left out; the record names its digest all the same. */
+static void copy_sources(const char *evidence, const json_t *record)
+{
+    json_t *sources = json_object_get(json_object_get(record, "candidate"), "sources"), *digest;
+    const char *path;
+    json_object_foreach(sources, path, digest)
+    {
+        char found[DIGEST_TEXT];
+        if (json_is_string(digest) && digest_of_file(path, found) && strcmp(found, json_string_value(digest)) == 0)
+            object_keep(evidence, path, found);
+    }
+}
+
 /* The line, without its end; to be freed. */
 static char *make_line(const json_t *statement, json_int_t sequence, const char *previous, const json_t *omitted, const char *key,
                        char *why, size_t why_size)
@@ -542,6 +556,8 @@ static bool append_locked(const char *evidence, const json_t *statement, const c
                 copy_artefacts(evidence, predicate, store, omitted, why, why_size) &&
                 (line = make_line(statement, sequence, previous, omitted, key, why, why_size)) &&
                 extend_file(evidence, file, line, sums, why, why_size);
+    if (done)
+        copy_sources(evidence, predicate);
     free(line);
     json_decref(entries);
     json_decref(sums);

@@ -459,19 +459,12 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_tile &t
 {
     const uint32_t base = shared_address(shared), kv_base = base + SHARED_KV;
     const int blocks = (keys.end - keys.begin + TILE_KV - 1) / TILE_KV;
-    // Where there is time, blocks are copied whole. A tile that has a multiprocessor to itself begins as soon as K is there, at the
-    // price of another barrier: V is waited for when it is needed, and is a group of copies of its own.
-    constexpr bool LATE_V = WARPS_KV > 1 && COPY == COPY_SIMPLE && !MODIFIED;
     auto copy_block = [&](int block) {
         uint32_t to = kv_base + block % STAGES * 2 * TILE_BYTES;
         if (block < blocks) {
             const int first = keys.begin + block * TILE_KV;
             copy_keys<COPY>(args, tile, args.k, args.stride_k, args.dim, ATTEST_ALIGNED_K, simple, to, first, keys.end);
-            if (LATE_V)
-                cp_async_commit();
             copy_keys<COPY>(args, tile, args.v, args.stride_v, args.dim_v, ATTEST_ALIGNED_V, simple, to + TILE_BYTES, first, keys.end);
-        } else if (LATE_V) {
-            cp_async_commit();
         }
         cp_async_commit();
     };
@@ -488,7 +481,7 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_tile &t
     const float c = MODIFIED ? 1 : args.scale * LOG2_E;
 
     for (int block = 0; block < blocks; block++) {
-        cp_async_wait<LATE_V ? 2 * STAGES - 3 : STAGES - 2>();
+        cp_async_wait<STAGES - 2>();
         __syncthreads();
         copy_block(block + STAGES - 1);
         if (KEEP_Q && block == 0) {
@@ -505,31 +498,23 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_tile &t
         const View view = view_get(view_at);
         const attest_span upper = visible_of(args, view, view.upmost), lower = visible_of(args, view, view.last);
         const attest_span all = {lower.begin, min(upper.end, keys.end)}, some = {upper.begin, lower.end};
-        const bool seen = biased || (first < some.end && first + WARP_KV > some.begin);
-        if (!LATE_V && !seen)
+        if (!biased && (first >= some.end || first + WARP_KV <= some.begin))
             continue;
 
-        constexpr int KEYS = MODIFIED ? 16 : COPY != COPY_ANY || WARP_KV < 32 ? WARP_KV : 32; // at a time: the rest takes registers
+        constexpr int KEYS = MODIFIED ? 16 : WARP_KV; // at a time: modifying takes registers
 #pragma unroll 1
         for (int part = 0; part < WARP_KV / KEYS; part++) {
             const int at = part * KEYS, lane = warp.lane + zero_here();
             Scores<KEYS> S;
-            if (!LATE_V || seen) {
-                product_qk<KEYS>(S, Q, q_at, fragment_k_at(k_block + (warp.kv * WARP_KV + at) * PITCH, lane));
-                if (MODIFIED)
-                    modify<KEYS>(args, tile, warp, S, first + at);
-                if (__builtin_expect(first + at < all.begin || first + at + KEYS > all.end, 0))
-                    hide<KEYS>(args, view_at, lane, S, first + at, keys.end);
-                if (biased)
-                    blank_unseen<KEYS>(warp, S, part, reinterpret_cast<uint32_t *>(shared + SHARED_SEEN), v_block);
-                softmax<KEYS>(S, rows, O, c);
-            }
-            if (LATE_V) {
-                cp_async_wait<2 * STAGES - 2>();
-                __syncthreads();
-            }
-            if (!LATE_V || seen)
-                product_pv<KEYS>(O, S, fragment_at(v_block + (warp.kv * WARP_KV + at) * PITCH, lane));
+            product_qk<KEYS>(S, Q, q_at, fragment_k_at(k_block + (warp.kv * WARP_KV + at) * PITCH, lane));
+            if (MODIFIED)
+                modify<KEYS>(args, tile, warp, S, first + at);
+            if (__builtin_expect(first + at < all.begin || first + at + KEYS > all.end, 0))
+                hide<KEYS>(args, view_at, lane, S, first + at, keys.end);
+            if (biased)
+                blank_unseen<KEYS>(warp, S, part, reinterpret_cast<uint32_t *>(shared + SHARED_SEEN), v_block);
+            softmax<KEYS>(S, rows, O, c);
+            product_pv<KEYS>(O, S, fragment_at(v_block + (warp.kv * WARP_KV + at) * PITCH, lane));
         }
     }
     cp_async_wait<0>();
