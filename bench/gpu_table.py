@@ -226,7 +226,7 @@ def markdown(document):
     machine, versions = document["machine"], document["versions"]
     torch = versions["pytorch"]
     out = [f"{machine['gpu']}, attest {versions['attest']['version']} ({versions['attest']['build_id']}), PyTorch {torch['version']} with cuDNN "
-           f"{torch['cudnn']}.", ""]
+           f"{torch['cudnn']}; {len(document['cells'])} shapes, {document['settings']['rounds']} rounds, {document['date']}.", ""]
     out.append("| " + " | ".join(HEADER) + " |")
     out.append("|" + "---|" * len(HEADER))
     out += ["| " + " | ".join(row(cell)) + " |" for cell in document["cells"]]
