@@ -81,7 +81,7 @@ static void structs(void)
     };
     static const struct field info[] = {
         FIELD(attest_kernel_info, size, 0),   FIELD(attest_kernel_info, name, 8),     FIELD(attest_kernel_info, backend, 16),
-        FIELD(attest_kernel_info, needs, 24), FIELD(attest_kernel_info, summary, 32),
+        FIELD(attest_kernel_info, needs, 24), FIELD(attest_kernel_info, summary, 32), FIELD(attest_kernel_info, candidate, 40),
     };
     static const struct field merge[] = {
         FIELD(attest_merge_args, size, 0),
@@ -111,7 +111,7 @@ static void structs(void)
     };
     CHECK(attest_problem, problem, 304);
     CHECK(attest_tensors, tensors, 104);
-    CHECK(attest_kernel_info, info, 40);
+    CHECK(attest_kernel_info, info, 48);
     CHECK(attest_merge_args, merge, 88);
     CHECK(attest_device_info, device, 312);
 }
