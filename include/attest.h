@@ -288,10 +288,11 @@ typedef struct attest_kernel_info {
     const char *backend; /* "cuda", "cpu" or "ref" */
     const char *needs;   /* CPU features it needs, as in attest_context_features, "" for none; GPUs it is for: "sm_80,sm_90" */
     const char *summary; /* one line on how it works */
-    uint64_t candidate;  /* 1: not proven yet. It runs when it is asked for, and is never chosen */
+    uint64_t candidate;  /* 1: not proven yet. It runs when it is asked for, or when no proven kernel takes the problem there */
 } attest_kernel_info;
 
-/* All kernels of this build, best first, the reference last. A plan takes the first that takes the problem and is no candidate. */
+/* All kernels of this build, best first, the reference last. A plan takes the first that takes the problem,
+ * candidates after all others. */
 ATTEST_API size_t attest_kernel_count(void);
 ATTEST_API attest_status attest_kernel_get(size_t index, attest_kernel_info *info);
 

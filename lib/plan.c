@@ -230,40 +230,46 @@ static attest_status refuse(attest_context *context, const attest_problem *p, st
     if (context->gpu && !cuda_kernel_count && !kernel->cuda && !wish->given)
         return fail(context_text(context), ATTEST_ERROR_UNAVAILABLE,
                     "kernel: this library was built without nvcc, so it has no kernels for GPUs");
-    if (context->gpu && !kernel->cuda && !wish->given)
-        return fail(context_text(context), ATTEST_ERROR_UNAVAILABLE,
-                    "kernel: no kernel for GPUs that is proven takes this problem; ask for a candidate by its name, such as '%s'",
-                    "cuda_*");
     return status == ATTEST_OK
                ? status
                : fail(context_text(context), status, "kernel: %s does not take this problem: %s", kernel->name, sentence);
 }
 
+/* The first kernel that matches and takes the problem, candidates or others; NULL if none does. *refused becomes the most telling of
+ * those that match and do not take it. */
+static const struct kernel *first_match(attest_context *context, const attest_problem *p, const struct wish *wish, bool candidates,
+                                        const struct kernel **refused, attest_status *status)
+{
+    for (int i = 0; i < kernel_count(); i++) {
+        const struct kernel *kernel = kernel_at(i);
+        if (!matches(kernel, wish) || (kernel->candidate != candidates && !wish->given))
+            continue;
+        attest_status this = refusal(context, kernel, wish->tile, p, (struct text){0});
+        if (this == ATTEST_OK)
+            return kernel;
+        if (tells_more(context, kernel, this, *refused, *status)) {
+            *refused = kernel;
+            *status = this;
+        }
+    }
+    return NULL;
+}
+
 /* The kernel that was added if it is meant, the champion if nothing is said, else the first kernel that matches and takes the
- * problem, or the most telling refusal of those that match. */
+ * problem, candidates last, or the most telling refusal of those that match. */
 static attest_status choose(attest_context *context, const attest_problem *p, struct wish *wish, struct kernel *chosen)
 {
     if (added(context, wish->pattern, chosen))
         return refuse(context, p, wish, chosen);
-    const struct kernel *refused = NULL, *reigning = wish->given ? NULL : champion(context, p);
+    const struct kernel *refused = NULL, *found = wish->given ? NULL : champion(context, p);
     attest_status status = ATTEST_OK;
-    if (reigning) {
-        *chosen = *reigning;
+    if (!found)
+        found = first_match(context, p, wish, false, &refused, &status);
+    if (!found && !wish->given)
+        found = first_match(context, p, wish, true, &refused, &status);
+    if (found) {
+        *chosen = *found;
         return ATTEST_OK;
-    }
-    for (int i = 0; i < kernel_count(); i++) {
-        const struct kernel *kernel = kernel_at(i);
-        if (!matches(kernel, wish) || (kernel->candidate && !wish->given))
-            continue;
-        attest_status this = refusal(context, kernel, wish->tile, p, (struct text){0});
-        if (this == ATTEST_OK) {
-            *chosen = *kernel;
-            return ATTEST_OK;
-        }
-        if (tells_more(context, kernel, this, refused, status)) {
-            refused = kernel;
-            status = this;
-        }
     }
     if (!refused)
         return fail(context_text(context), ATTEST_ERROR_ARGUMENT,
@@ -378,10 +384,7 @@ attest_status attest_explain(attest_context *context, const attest_problem *prob
             length = snprintf(text + used, text_size - used, "%s: runs, with %s and %zu bytes of workspace%s\n", chosen.name, how,
                               plan.workspace, sentence);
         else if (refusal(context, kernel, wish.tile, &p, (struct text){sentence, sizeof sentence}) == ATTEST_OK)
-            length = kernel->candidate
-                         ? snprintf(text + used, text_size - used, "%s: would if asked for, a candidate that is not proven yet\n",
-                                    kernel->name)
-                         : snprintf(text + used, text_size - used, "%s: would, but %s comes first\n", kernel->name, chosen.name);
+            length = snprintf(text + used, text_size - used, "%s: would, but %s comes first\n", kernel->name, chosen.name);
         else
             length = snprintf(text + used, text_size - used, "%s: does not, %s\n", kernel->name, sentence);
         used += length > 0 ? (size_t)length : 0;

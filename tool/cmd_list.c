@@ -21,7 +21,7 @@ enum exit_code cmd_list(struct session *session)
                                 "here", !missing[0], "missing", missing, "summary", info.summary);
         json_put(row, "candidate", json_boolean(info.candidate));
         if (info.candidate)
-            json_put(row, "notes", json_pack("[s]", "a candidate: not proven yet, and never chosen"));
+            json_put(row, "notes", json_pack("[s]", "a candidate: not proven yet"));
         report_row(&session->report, row);
     }
     return EXIT_PASS;
