@@ -40,8 +40,8 @@ mutant() {
     check "it compiles" emulated "$1" "$work/planted.cu" 1 64 64 32 128
     check_exit 1 "and is seen" "$work/$1"
 }
-mutant k_read "a missing barrier behind the reading of K" 's|barrier(1 + group, GROUP_THREADS); // K has been read||'
-mutant v_written "a missing barrier behind the writing of V" 's|barrier(1 + group, GROUP_THREADS); // V and P have been written||'
+mutant k_read "a missing barrier behind the reading of K" 's|__syncthreads(); // K has been read||'
+mutant v_written "a missing barrier behind the writing of V" 's|__syncthreads(); // V and P have been written||'
 mutant wait "a wait for copies that is off by one" 's|copies_wait<1>();|copies_wait<2>();|'
 mutant weight "groups joined without their weights" 's|fmaf(weight, part(more, d), o\[d\])|o[d] + part(more, d)|'
 finish
