@@ -95,7 +95,8 @@ static void *read_all(const char *path, int64_t bytes)
     return data;
 }
 
-static bool load_image(const char *index, const char *name, const json_t *entry, attest_cuda_image *image, char *why, size_t why_size)
+static bool load_image(const char *index, const char *name, const json_t *entry, attest_cuda_image *image, char *why,
+                       size_t why_size)
 {
     char *path = image_path(index, entry), digest[DIGEST_TEXT] = "";
     struct cuda_image read;
