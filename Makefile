@@ -143,23 +143,25 @@ tool-tests: $(TOOL_TESTS)
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
 # ---- set-up, tests, proof, benchmarks ------------------------------------------------------------------------------------------
+# Begun first, so that no processor waits for them at the end.
+LONGEST := tests/selftest.t tests/sanitize.t
 test:       ## install what is missing, build, and run the test suite (under 10 minutes on 2 cores)
 	@scripts/deps.sh build test
-	@$(MAKE) --no-print-directory all tests tool-tests
-	@BUILD=$(BUILD) CC="$(CC)" prove --timer --comments --jobs $(JOBS) $(PROVE_FLAGS) tests/*.t
+	@$(MAKE) --no-print-directory -j$(JOBS) all tests tool-tests
+	@BUILD=$(BUILD) CC="$(CC)" prove --timer --comments --jobs $(JOBS) $(PROVE_FLAGS) $(LONGEST) $(filter-out $(LONGEST),$(sort $(wildcard tests/*.t)))
 
 test-long:  ## the same tests with the long variants: bigger shapes, more random draws, longer fuzzing
 	@ATTEST_TEST_LONG=1 $(MAKE) --no-print-directory test
 
 prove:      ## install what is missing, build, prove every kernel this machine can run, write the report (under 10 minutes on 2 cores)
 	@scripts/deps.sh build prove
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory -j$(JOBS) all
 	@$(BUILD)/attest prove '*' --state $(BUILD)/proofs; status=$$?; \
 	    $(BUILD)/attest report --state $(BUILD)/proofs --out $(BUILD)/report.html && exit $$status
 
 bench-peers: ## install the peers, time them and attest interleaved, print the table, write bench/results JSON
 	@scripts/deps.sh build bench
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory -j$(JOBS) all
 	@BUILD=$(BUILD) bench/peers.sh
 
 # ---- install ----------------------------------------------------------------------------------------------------------------

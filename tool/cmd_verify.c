@@ -69,6 +69,8 @@ static void check_statements(struct verifying *verifying)
     }
 }
 
+#define JSON_INTEGER_MOST INT64_MAX
+
 /* ---- kernels --------------------------------------------------------------------------------------------------------------- */
 
 /* Whether the entry is a proof of the kernel that can be relied on. A file that has the name of a kernel of the library is not it.
@@ -85,28 +87,38 @@ static json_int_t sequence_of(const json_t *entry)
     return json_integer_value(json_object_get(predicate_of(entry), "sequence"));
 }
 
-/* The newest proof that the kernel is PROVEN and whose sources are here; else the newest at all; else NULL. */
-static const json_t *find_proof(struct verifying *verifying, const char *kernel, bool shipped, enum sameness *sameness, char *why,
-                                size_t why_size)
+/* The newest proof that the kernel is PROVEN with a sequence below `before`; NULL if there is none. */
+static const json_t *proof_before(const struct verifying *verifying, const char *kernel, bool shipped, json_int_t before)
 {
-    const json_t *entry, *best = NULL;
-    bool best_is_here = false;
+    const json_t *entry, *newest = NULL;
     size_t index;
     json_array_foreach(verifying->statements, index, entry)
     {
+        if (is_proof_of(entry, kernel, shipped) && text_is(predicate_of(entry), "verdict", "PROVEN") &&
+            sequence_of(entry) < before && (!newest || sequence_of(entry) > sequence_of(newest)))
+            newest = entry;
+    }
+    return newest;
+}
+
+/* The newest proof that the kernel is PROVEN and whose sources are here; else the newest at all; else NULL. Finding out may take a
+ * compiler, so older ones are looked at only if newer ones are not of these sources. */
+static const json_t *find_proof(struct verifying *verifying, const char *kernel, bool shipped, enum sameness *sameness, char *why,
+                                size_t why_size)
+{
+    const json_t *newest = proof_before(verifying, kernel, shipped, JSON_INTEGER_MOST);
+    for (const json_t *entry = newest; entry; entry = proof_before(verifying, kernel, shipped, sequence_of(entry))) {
         char sentence[1024];
-        if (!is_proof_of(entry, kernel, shipped) || !text_is(predicate_of(entry), "verdict", "PROVEN"))
-            continue;
         enum sameness this = audit_sources(&verifying->audit, predicate_of(entry), sentence, sizeof sentence);
         bool is_here = this == SAME_SOURCES || this == SAME_IMAGE;
-        if (best && (is_here < best_is_here || (is_here == best_is_here && sequence_of(entry) < sequence_of(best))))
-            continue;
-        best = entry;
-        best_is_here = is_here;
-        *sameness = this;
-        snprintf(why, why_size, "%s", sentence);
+        if (entry == newest || is_here) {
+            *sameness = this;
+            snprintf(why, why_size, "%s", sentence);
+        }
+        if (is_here)
+            return entry;
     }
-    return best;
+    return newest;
 }
 
 /* A rejection of the same image or the same sources that came after the proof; NULL if there is none. */
