@@ -145,7 +145,7 @@ tool-tests: $(TOOL_TESTS)
 # ---- set-up, tests, proof, benchmarks ------------------------------------------------------------------------------------------
 # Begun first, so that no processor waits for them at the end.
 LONGEST := tests/selftest.t tests/sanitize.t
-test:       ## install what is missing, build, and run the test suite (under 10 minutes on 2 cores)
+test:       ## install what is missing, build, and run the test suite (under 9 minutes on 2 cores, and 2 more for CUDA images)
 	@scripts/deps.sh build test
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests tool-tests
 	@BUILD=$(BUILD) CC="$(CC)" prove --timer --comments --jobs $(JOBS) $(PROVE_FLAGS) $(LONGEST) $(filter-out $(LONGEST),$(sort $(wildcard tests/*.t)))
