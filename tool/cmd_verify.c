@@ -69,8 +69,6 @@ static void check_statements(struct verifying *verifying)
     }
 }
 
-#define JSON_INTEGER_MOST INT64_MAX
-
 /* ---- kernels --------------------------------------------------------------------------------------------------------------- */
 
 /* Whether the entry is a proof of the kernel that can be relied on. A file that has the name of a kernel of the library is not it.
@@ -106,7 +104,7 @@ static const json_t *proof_before(const struct verifying *verifying, const char 
 static const json_t *find_proof(struct verifying *verifying, const char *kernel, bool shipped, enum sameness *sameness, char *why,
                                 size_t why_size)
 {
-    const json_t *newest = proof_before(verifying, kernel, shipped, JSON_INTEGER_MOST);
+    const json_t *newest = proof_before(verifying, kernel, shipped, INT64_MAX);
     for (const json_t *entry = newest; entry; entry = proof_before(verifying, kernel, shipped, sequence_of(entry))) {
         char sentence[1024];
         enum sameness this = audit_sources(&verifying->audit, predicate_of(entry), sentence, sizeof sentence);

@@ -170,20 +170,32 @@ void audit_statement(struct audit *audit, const json_t *entry, json_t *findings)
 
 /* ---- a record against the files here --------------------------------------------------------------------------------------- */
 
+/* A folder of its own for a build, and its end. */
+static bool folder_open(char *folder, size_t size)
+{
+    const char *base = getenv("TMPDIR");
+    snprintf(folder, size, "%.200s/attest-verify-XXXXXX", base && *base ? base : "/tmp");
+    return mkdtemp(folder) != NULL;
+}
+
+static void folder_remove(const char *folder)
+{
+    char *argv[] = {(char *)(uintptr_t) "rm", (char *)(uintptr_t) "-rf", (char *)(uintptr_t) "--", (char *)(uintptr_t)folder, NULL};
+    char log[256];
+    build_command(argv, 30, log, sizeof log);
+}
+
 /* The digest of the image that the source gives here; "" if it does not compile. Each source is built once. */
 static const char *image_of(struct audit *audit, const char *source, const char *flags)
 {
     char folder[256], out[512], log[4096], digest[DIGEST_TEXT] = "";
-    const char *base = getenv("TMPDIR"), *known = text_at(audit->images, source);
     if (json_object_get(audit->images, source))
-        return known;
-    snprintf(folder, sizeof folder, "%.200s/attest-verify-XXXXXX", base && *base ? base : "/tmp");
-    if (mkdtemp(folder)) {
+        return text_at(audit->images, source);
+    if (folder_open(folder, sizeof folder)) {
         snprintf(out, sizeof out, "%s/image.so", folder);
         if (build_image(source, flags, out, false, log, sizeof log))
             digest_of_file(out, digest);
-        unlink(out);
-        rmdir(folder);
+        folder_remove(folder);
     }
     if (!audit->images)
         audit->images = json_object();
@@ -248,21 +260,12 @@ static bool lay_out(const struct audit *audit, json_t *recorded, const char *fol
     return true;
 }
 
-static void remove_tree(const char *folder)
-{
-    char *argv[] = {(char *)(uintptr_t) "rm", (char *)(uintptr_t) "-rf", (char *)(uintptr_t) "--", (char *)(uintptr_t)folder, NULL};
-    char log[256];
-    build_command(argv, 30, log, sizeof log);
-}
-
 /* The digest of the image that the recorded sources give with the compiler that is here; "" if they are not to be had. */
 static void recorded_image(const struct audit *audit, const json_t *candidate, const char *flags, char digest[DIGEST_TEXT])
 {
-    const char *base = getenv("TMPDIR");
     char folder[256], here[4096], out[512], log[4096];
     digest[0] = '\0';
-    snprintf(folder, sizeof folder, "%.200s/attest-verify-XXXXXX", base && *base ? base : "/tmp");
-    if (!getcwd(here, sizeof here) || !mkdtemp(folder))
+    if (!getcwd(here, sizeof here) || !folder_open(folder, sizeof folder))
         return;
     snprintf(out, sizeof out, "%s/image.so", folder);
     if (lay_out(audit, json_object_get(candidate, "sources"), folder) && chdir(folder) == 0) {
@@ -270,20 +273,18 @@ static void recorded_image(const struct audit *audit, const json_t *candidate, c
         if (chdir(here) != 0 || !built || !digest_of_file(out, digest))
             digest[0] = '\0';
     }
-    remove_tree(folder);
+    folder_remove(folder);
 }
 
 /* Files or flags differ, and `different` says which: is the image the same all the same? With the compiler of the record it has to be
  * the image of the record. With another one it is enough that the recorded sources and those here give the same: then what differs
  * does not reach the code. */
-static enum sameness compare_built(struct audit *audit, const json_t *record, const char *flags, const char *different, char *why,
-                                   size_t why_size)
+static enum sameness compare_built(struct audit *audit, const json_t *record, const char *flags, bool same_flags,
+                                   const char *different, char *why, size_t why_size)
 {
     const json_t *candidate = json_object_get(record, "candidate");
     const char *source = text_at(candidate, "source"), *image = text_at(candidate, "image");
-    char expected[DIGEST_TEXT], *all = build_flags(flags);
-    bool same_flags = all && strcmp(all, text_at(candidate, "flags")) == 0;
-    free(all);
+    char expected[DIGEST_TEXT];
     if (!audit->compiler[0])
         build_compiler(audit->compiler, sizeof audit->compiler);
     bool same_compiler = strcmp(audit->compiler, text_at(candidate, "compiler")) == 0;
@@ -407,7 +408,7 @@ enum sameness audit_sources(struct audit *audit, const json_t *record, char *why
     } else if (different || !same_flags) {
         char what[1024];
         snprintf(what, sizeof what, different ? "%s differs" : "the compiler flags differ", different);
-        sameness = compare_built(audit, record, flags, what, why, why_size);
+        sameness = compare_built(audit, record, flags, same_flags, what, why, why_size);
     }
     json_decref(here);
     free(flags);

@@ -114,9 +114,10 @@ __device__ inline int64_t key_offset(const attest_cuda_args &args, const int64_t
 // Threads stand so that each copies chunks of one column, rows STEP apart.
 constexpr bool IN_COLUMNS = THREADS % (CHUNKS * 8) == 0 && TILE_KV * CHUNKS % THREADS == 0;
 constexpr int STEP = THREADS / CHUNKS;
-constexpr bool APART = (IN_COLUMNS && M * D < 256); // else registers run out
+constexpr bool APART = IN_COLUMNS && M * D < 256; // else registers run out
 
-// Keys first .. first + TILE_KV of the sequence; those from `end` on become zero. Addresses are worked out anew each time: registers are what is short.
+// Keys first .. first + TILE_KV of the sequence; those from `end` on become zero. Addresses are worked out anew each time: registers
+// are what is short.
 template <Copy COPY>
 __device__ inline void copy_keys(const attest_cuda_args &args, const attest_tile &tile, const void *data, const int64_t *stride,
                                  int dim, uint32_t bit, bool simple, uint32_t to, int first, int end)
@@ -770,6 +771,21 @@ __device__ inline Warp warp_get(const attest_tile &tile)
     Warp warp = {(int)threadIdx.x % 32, index % WARPS_Q, index / WARPS_Q, 0};
     warp.row = tile.row_begin + warp.q * WARP_ROWS;
     return warp;
+}
+
+/* ---- a tile, from beginning to end ---- */
+
+__device__ inline void compute_tile(const attest_cuda_args &args, const attest_tile &tile, unsigned char *shared)
+{
+    if (tile.row_begin >= tile.row_end)
+        return;
+    Rows rows;
+    Output O;
+    attend(args, tile, attest_tile_visible(args, tile), warp_get(tile), shared, rows, O);
+    if (WARPS_KV > 1)
+        write_joined(args, tile, warp_get(tile), shared, rows, O);
+    else
+        write_rows(args, tile, warp_get(tile), shared, rows, O);
 }
 
 #endif

@@ -35,11 +35,5 @@ ATTEST_CUDA_FACTS(SHARED_BYTES);
 extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(const __grid_constant__ attest_cuda_args args)
 {
     extern __shared__ __align__(128) unsigned char shared[];
-    const attest_tile tile = attest_tile_here(args, true);
-    if (tile.row_begin >= tile.row_end)
-        return;
-    Rows rows;
-    Output O;
-    attend(args, tile, attest_tile_visible(args, tile), warp_get(tile), shared, rows, O);
-    write_joined(args, tile, warp_get(tile), shared, rows, O);
+    compute_tile(args, attest_tile_here(args, true), shared);
 }
