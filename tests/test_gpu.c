@@ -174,11 +174,8 @@ static void judge_now(struct on_gpu *gpu, const struct verdict_basis *basis)
 {
     char why[512] = "";
     const char *kernel = attest_plan_kernel(gpu->plan);
-    uint32_t rounded = p_dtype(kernel, &gpu->in->problem);
-    struct verdict_basis here = *basis;
-    here.cuts = rounded != ATTEST_F32;
     tap_check(instance_untouched(gpu->in, why, sizeof why), "%s: %s", kernel, why);
-    tap_check(judge(&here, gpu->in, rounded, why, sizeof why), "%s: %s", kernel, why);
+    tap_check(judge(basis, gpu->in, p_dtype(kernel, &gpu->in->problem), why, sizeof why), "%s: %s", kernel, why);
 }
 
 static bool problem_of(const char *dtype, const char *shape, attest_problem *p)
@@ -326,7 +323,6 @@ static void forward(void)
     instance_poison(&in);
     attest_status status = attest_forward(&p, &in.tensors, why, sizeof why);
     unsetenv("ATTEST_DEVICE");
-    basis.cuts = true;
     if (tap_check(status == ATTEST_OK, "%s", why)) {
         tap_check(instance_untouched(&in, why, sizeof why), "%s", why);
         tap_check(judge(&basis, &in, ATTEST_F16, why, sizeof why), "%s", why);

@@ -157,9 +157,6 @@ static bool check_block(const struct verdict_basis *basis, const struct block *b
         grain += (double)FLT_MIN * basis->largest_v; /* a weight beyond the range of float32 */
     if (!lse && p_dtype == ATTEST_BF16)
         grain += (double)FLT_MIN; /* the bf16 dot-product instructions flush denormals */
-    /* Eight products at a time, and always in the same direction: half a unit of a score for each time, on average. */
-    if (lse && basis->cuts)
-        grain += 0x1p-24 * block->score * (double)p->dim / 32;
     if (block->error <= 2 * block->naive + 2 * grain)
         return true;
     snprintf(why, why_size, "%s of the block that ends at row %lld: max error %.3g > 2 x naive %.3g + 2 x grain %.3g",

@@ -20,7 +20,6 @@ struct verdict_basis {
     double *score, *keys;     /* [rows]: largest sum of magnitudes in a score; number of keys seen */
     double largest_v;         /* the largest finite |V| that there is */
     bool exact_scores;        /* dot products are exact in float32 (small integers): the tolerance need not allow for them */
-    bool cuts;                /* products are summed by the matrix units of a GPU, which cut off where float32 would round */
 };
 
 bool basis_create(struct verdict_basis *basis, attest_context *context, const struct instance *in);

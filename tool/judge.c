@@ -22,9 +22,7 @@
  *    rows with many; and it keeps a lucky naive result from condemning a good kernel. Blocks of fewer than 64 components say too
  *    little about the naive error, and are judged by the first bound alone.
  *
- * LSE is judged likewise, with the bound u_32 (16 + 4 T + 2 sqrt(n) + 4 C) and the grain u_32 (1 + T + C). C is 0 for f32. Products of
- * 16-bit numbers are summed by matrix units, and those of GPUs cut off what does not fit, eight products at a time, where float32
- * would round: C = S dim / 32 is what that comes to on average, always in the same direction.
+ * LSE is judged likewise, with the bound u_32 (16 + 4 T + 2 sqrt(n)) and the grain u_32 (1 + T).
  *
  * Numbers below the smallest normal float32 (half the smallest f16) may be lost: kernels may flush them. NaN and infinities must be
  * exactly where the oracle, rounded to the type of the output, has them.
@@ -176,7 +174,7 @@ static bool measure_reach(struct judge *judge)
         int64_t head = place.b * problem->heads_kv + place.h / (problem->heads_q / problem->heads_kv);
         int64_t at = layout_row_at(&judge->layout, problem->stride_q, place.b, place.h, place.i);
         double query = norm(inputs->q.at, problem->dtype, at, problem->dim);
-        judge->reach[n] = judge->product[n] = fabs((double)problem->scale) * query * longest[head];
+        judge->reach[n] = fabs((double)problem->scale) * query * longest[head];
         if (problem->flags & ATTEST_SOFTCAP)
             judge->reach[n] += fmin((double)problem->softcap, 8 * judge->reach[n]);
     }
@@ -307,8 +305,7 @@ bool judge_make(struct judge *judge, const struct inputs *inputs, uint64_t seed,
            (judge->naive = calloc(o_count, sizeof(double))) && (judge->exact_lse = calloc(lse_count, sizeof(double))) &&
            (judge->naive_lse = calloc(lse_count, sizeof(double))) &&
            (judge->spread = calloc((size_t)judge->row_count + 1, sizeof(double))) &&
-           (judge->reach = calloc((size_t)judge->row_count + 1, sizeof(double))) &&
-           (judge->product = calloc((size_t)judge->row_count + 1, sizeof(double)));
+           (judge->reach = calloc((size_t)judge->row_count + 1, sizeof(double)));
     done = done && judge_evaluate(judge, problem, &inputs->tensors, ATTEST_EXACT, judge->row_count, judge->exact, judge->exact_lse,
                                   why, why_size);
     done = done && measure_reach(judge) && measure_mass(judge, why, why_size) && measure_spread(judge, why, why_size);
@@ -329,7 +326,6 @@ void judge_free(struct judge *judge)
     free(judge->naive_lse);
     free(judge->spread);
     free(judge->reach);
-    free(judge->product);
     *judge = (struct judge){0};
 }
 
@@ -403,7 +399,6 @@ struct row {
     int64_t at, got_at;    /* of its first component: in the oracle's arrays, and in O */
     double spread, reach;  /* see struct judge */
     double worst_units;    /* relative rounding errors of float32, at worst */
-    double cut;            /* C */
     double unit_o, unit_p; /* of the result and of P */
     double tiny;
 };
@@ -421,7 +416,6 @@ static struct row row_of(const struct judge *judge, int64_t n, const int64_t str
         .spread = judge->spread[n],
         .reach = judge->reach[n],
         .worst_units = UNIT_F32 * (16 + 4 * judge->reach[n] + 2 * sqrt((double)(end - begin))),
-        .cut = problem->dtype == ATTEST_F32 ? 0 : judge->product[n] * (double)problem->dim / 32,
         .unit_o = unit_of(problem->dtype_o),
         .unit_p = problem->dtype == ATTEST_F32 ? 0 : unit_of(problem->dtype),
         .tiny = tiny_of(problem->dtype_o),
@@ -467,8 +461,8 @@ void judge_output(const struct judge *judge, int64_t rows, const void *o, const 
                 .got = (double)lse[layout_row_at(&judge->layout, stride_lse, place.b, place.h, place.i)],
                 .exact = judge->exact_lse[at_lse],
                 .naive = judge->naive_lse[at_lse],
-                .bound = row.worst_units + UNIT_F32 * 4 * row.cut,
-                .grain = UNIT_F32 * (1 + row.reach + row.cut),
+                .bound = row.worst_units,
+                .grain = UNIT_F32 * (1 + row.reach),
             };
             judge_component(finding, &block_lse, &component);
         }

@@ -21,8 +21,7 @@ struct judge {
     double *mass;              /* A: sum over keys of P |v| */
     double *naive, *naive_lse; /* the naive implementation */
     double *spread;            /* [row_count] sqrt(sum of P^2) / sum of P: 1 for one key, 1/sqrt(n) for n equal ones */
-    double *reach;             /* [row_count] T: how large scores and what they are made of can be */
-    double *product;           /* [row_count] S: how large a product of q and k can be */
+    double *reach;             /* [row_count] how large scores and what they are made of can be */
 };
 
 /* What the judge found: the largest error of all, and the worst place in terms of its bound. */
