@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { HANG_S = 30, WORKERS = 4 };
+enum { WORKERS = 4 };
 
 static const char *const lines[] = {"fwd:f32:b2:h4:sq100:skv150:d64:causal:br:lse", "fwd:bf16:b1:hq8:hkv2:sq1:skv4000:d64:lse",
                                     "fwd:f16:b3:hq4:hkv1:sq33:skv70:d40:lse"};
@@ -161,6 +161,12 @@ static void inside_openmp(void)
 
 /* -------------------------------------------------------------------------------------------------------------- fork -- */
 
+/* Not under AddressSanitizer: up to gcc 13 its allocator does not hold its locks over fork(), so that a child that is born while
+ * any thread begins, ends or allocates may wait in malloc for ever, whatever the library does. */
+#ifndef __SANITIZE_ADDRESS__
+
+enum { HANG_S = 60 };
+
 /* What a child does: the same computation with threads, twice, within a time limit. */
 static void child(const struct job *job)
 {
@@ -265,6 +271,8 @@ static void from_an_openmp_region(void)
     job_destroy(&job);
 }
 
+#endif
+
 /* The library leaves the caller's OpenMP settings alone. */
 static void settings_unchanged(void)
 {
@@ -291,11 +299,13 @@ int main(int argc, char **argv)
         {"questions", questions},
         {"inside OpenMP", inside_openmp},
         {"settings unchanged", settings_unchanged},
+#ifndef __SANITIZE_ADDRESS__
         {"fork: after a run", after_fork},
         {"fork: twice", after_two_forks},
         {"fork: while running", while_running},
         {"fork: from many threads", from_many_threads},
         {"fork: from an OpenMP region", from_an_openmp_region},
+#endif
     };
     return tap_main(argc, argv, tests, sizeof tests / sizeof *tests);
 }
