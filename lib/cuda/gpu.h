@@ -41,6 +41,9 @@ struct tile_wish {
     uint32_t q, kv;
 };
 
+/* Query heads that share a tile: those of a KV head where the kernel packs them and its tiles hold whole groups, else 1. */
+int64_t cuda_pack(const attest_cuda_kernel *kernel, const attest_cuda_image *image, const attest_problem *p);
+
 /* The one predicate of CUDA kernels: ATTEST_OK and the image that runs, or why not. `gpu` is NULL for a context on the CPU. */
 attest_status cuda_refusal(const struct gpu *gpu, const attest_cuda_kernel *kernel, struct tile_wish wish, const attest_problem *p,
                            const attest_cuda_image **image, struct text why);

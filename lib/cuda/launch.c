@@ -53,6 +53,15 @@ static int32_t window(const attest_problem *p, uint64_t flag, int64_t size)
     return has(p, flag) && size < ATTEST_CUDA_UNBOUNDED ? (int32_t)size : ATTEST_CUDA_UNBOUNDED;
 }
 
+int64_t cuda_pack(const attest_cuda_kernel *kernel, const attest_cuda_image *image, const attest_problem *p)
+{
+    int64_t group = kernel->options & ATTEST_CUDA_PACKS ? p->heads_q / p->heads_kv : 1;
+    for (uint32_t i = 0; i < kernel->map_count; i++)
+        if (strchr("qo", kernel->map_tensor[i]) && image->map_rows[i] % group)
+            return 1;
+    return group;
+}
+
 static void args_fill(attest_cuda_args *args, const attest_problem *p, const attest_cuda_kernel *kernel,
                       const attest_cuda_image *image)
 {
@@ -77,7 +86,7 @@ static void args_fill(attest_cuda_args *args, const attest_problem *p, const att
         .dtype_bias = p->dtype_bias,
         .scale = p->scale,
         .softcap = p->softcap,
-        .pack = kernel->options & ATTEST_CUDA_PACKS ? (int32_t)(p->heads_q / p->heads_kv) : 1,
+        .pack = (int32_t)cuda_pack(kernel, image, p),
         .splits = 1,
     };
     memcpy(args->stride_q, p->stride_q, sizeof args->stride_q);
@@ -170,20 +179,22 @@ static struct view view_get(const struct cuda_plan *plan, const attest_tensors *
     const int64_t *stride = tensor == 'q' ? p->stride_q : tensor == 'k' ? p->stride_k : tensor == 'v' ? p->stride_v : p->stride_o;
     const void *data = tensor == 'q' ? t->q : tensor == 'k' ? t->k : tensor == 'v' ? t->v : t->o;
     int64_t pack = of_rows ? plan->args.pack : 1, dim = tensor == 'q' || tensor == 'k' ? p->dim : p->dim_v;
-    int64_t rows = of_rows ? p->seq_q : p->seq_kv, outer = p->batch, heads = of_rows ? p->heads_q : p->heads_kv;
+    int64_t rows = of_rows ? p->seq_q : p->seq_kv, outer = p->batch, heads = of_rows ? p->heads_q : p->heads_kv,
+            box_rows = plan->image.map_rows[index] / pack;
     if (of_rows ? has(p, ATTEST_VARLEN_Q) : has(p, ATTEST_VARLEN_KV)) {
         rows = of_rows ? p->total_q : p->total_kv;
         outer = 1;
     } else if (!of_rows && has(p, ATTEST_PAGED)) {
         rows = p->page_size;
         outer = p->page_count;
+        box_rows = box_rows < rows ? box_rows : rows;
     }
     struct view view = {.data = data, .dtype = tensor == 'o' ? p->dtype_o : p->dtype};
     const struct {
         int64_t size, stride, box;
     } dimensions[] = {{dim, 1, plan->image.map_columns[index]},
                       {pack, stride[1], pack},
-                      {rows, stride[2], plan->image.map_rows[index] / pack},
+                      {rows, stride[2], box_rows},
                       {heads / pack, stride[1] * pack, 1},
                       {outer, stride[0], 1}};
     bool packs = of_rows && plan->kernel->options & ATTEST_CUDA_PACKS;

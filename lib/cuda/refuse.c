@@ -243,16 +243,20 @@ static attest_status check_strides(const attest_cuda_kernel *kernel, const attes
     return ATTEST_OK;
 }
 
+/* Blocks of keys come in boxes that lie in one page each, and whose rows are whole repeats of the swizzle. */
 static attest_status check_maps(const struct gpu *gpu, const attest_cuda_kernel *kernel, const attest_cuda_image *image,
-                                int64_t pack, struct text why)
+                                const attest_problem *p, struct text why)
 {
+    enum { SWIZZLE_ROWS = 8 };
     if (kernel->map_count && !gpu->driver->map_encode)
         return fail(why, ATTEST_ERROR_UNAVAILABLE, "it needs tensor maps, and the NVIDIA driver is too old to make them");
-    for (uint32_t i = 0; i < kernel->map_count; i++)
-        if (strchr("qo", kernel->map_tensor[i]) && (image->map_rows[i] % pack || pack > 256))
+    for (uint32_t i = 0; i < kernel->map_count && has(p, ATTEST_PAGED); i++) {
+        int64_t rows = image->map_rows[i], page = p->page_size;
+        if (strchr("kv", kernel->map_tensor[i]) && ((page % rows && rows % page) || page % SWIZZLE_ROWS))
             return fail(why, ATTEST_ERROR_UNSUPPORTED,
-                        "its tiles take whole groups of query heads, and %u rows are no multiple of %lld heads", image->map_rows[i],
-                        (long long)pack);
+                        "its blocks of %lld keys do not go with pages of %lld: one must be a multiple of the other, and of %d",
+                        (long long)rows, (long long)page, SWIZZLE_ROWS);
+    }
     return ATTEST_OK;
 }
 
@@ -273,13 +277,13 @@ attest_status cuda_refusal(const struct gpu *gpu, const attest_cuda_kernel *kern
     const attest_cuda_image *found = choose_image(gpu, kernel, wish, p);
     if (!found)
         return no_image(gpu, kernel, wish, p, why);
-    int64_t pack = kernel->options & ATTEST_CUDA_PACKS ? p->heads_q / p->heads_kv : 1;
+    int64_t pack = cuda_pack(kernel, found, p);
     TRY(check_sizes(kernel, p, pack, found, why));
     if (found->rows_most && p->seq_q * pack > found->rows_most)
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it is for at most %u rows of %s, and there are %lld", found->rows_most,
-                    kernel->options & ATTEST_CUDA_PACKS ? "a KV head" : "a head", (long long)(p->seq_q * pack));
+                    pack > 1 ? "a KV head" : "a head", (long long)(p->seq_q * pack));
     TRY(check_strides(kernel, p, found->align, why));
-    TRY(check_maps(gpu, kernel, found, pack, why));
+    TRY(check_maps(gpu, kernel, found, p, why));
     *image = found;
     return ATTEST_OK;
 }

@@ -6,7 +6,7 @@
  *     .symtab            functions: entries, which have a mark and are defined, and imports, which are not; the object attest_facts
  *     .nv.shared.NAME    static shared memory of an entry; from 9.0 on with the 1 KB in it that the hardware keeps
  *     .nv.info           attributes with the number of a symbol: registers (0x2f), frame size (0x11), stack size (0x12)
- *     .nv.info.NAME      attributes of one entry, among them the bytes of its parameters (0x19)
+ *     .nv.info.NAME      attributes of one entry, among them its parameters (0x17), each with its bytes from bit 18 of the third word on
  *     .nv.global*        __device__ variables
  *     .nv.constant3      __constant__ variables
  *
@@ -24,7 +24,7 @@
 #include "cuda_resources.h"
 
 enum { MACHINE_CUDA = 190, ENTRY_MARK = 0x10, FORM_HALF = 3, FORM_SIZED = 4 };
-enum { ATTRIBUTE_FRAME_SIZE = 0x11, ATTRIBUTE_STACK_SIZE = 0x12, ATTRIBUTE_PARAMETER_SIZE = 0x19, ATTRIBUTE_REGISTERS = 0x2f };
+enum { ATTRIBUTE_FRAME_SIZE = 0x11, ATTRIBUTE_STACK_SIZE = 0x12, ATTRIBUTE_PARAMETER = 0x17, ATTRIBUTE_REGISTERS = 0x2f };
 enum { MOST_IMAGE = 64 << 20 };
 
 struct elf {
@@ -113,9 +113,9 @@ static void take_of_symbol(void *data, int kind, uint32_t half, const unsigned c
 static void take_of_entry(void *data, int kind, uint32_t half, const unsigned char *bytes, size_t size)
 {
     struct cuda_entry *entry = data;
-    (void)bytes, (void)size;
-    if (kind == ATTRIBUTE_PARAMETER_SIZE)
-        entry->parameters = half;
+    (void)half;
+    if (kind == ATTRIBUTE_PARAMETER && size >= 12)
+        entry->parameters += word(bytes + 8) >> 18;
 }
 
 static void read_entry(const struct elf *elf, struct cuda_image *image, uint32_t symbol, const char *name)

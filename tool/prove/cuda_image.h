@@ -16,7 +16,7 @@ struct cuda_entry {
     int64_t registers;  /* of a thread */
     int64_t stack;      /* bytes of its frame and of what it calls */
     int64_t shared;     /* static bytes */
-    int64_t parameters; /* bytes */
+    int64_t parameters; /* bytes, without gaps */
 };
 
 struct cuda_image {

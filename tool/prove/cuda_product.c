@@ -26,9 +26,7 @@ struct cuda_use cuda_measured(const struct cuda_product *product)
 static bool judge_shape(const struct cuda_manifest *manifest, const struct cuda_image *image, char *why, size_t size)
 {
     const bool split = manifest->launch == ATTEST_LAUNCH_SPLIT;
-    /* The maps follow at the next multiple of their alignment. */
-    const int64_t parameters = manifest->map_count ? (int64_t)((sizeof(attest_cuda_args) + 63) / 64 * 64 + sizeof(attest_cuda_maps))
-                                                   : (int64_t)sizeof(attest_cuda_args);
+    const int64_t parameters = (int64_t)(sizeof(attest_cuda_args) + (manifest->map_count ? sizeof(attest_cuda_maps) : 0));
     if (!cuda_image_entry(image, ATTEST_CUDA_KERNEL)) {
         snprintf(why, size,
                  "it has no function " ATTEST_CUDA_KERNEL "; write extern \"C\" __global__ void " ATTEST_CUDA_KERNEL

@@ -1,0 +1,344 @@
+/*
+ * attention_sm90.cuh - what the Hopper kernels cuda_fwd_sm90 and cuda_fwd_sm90_short are made of: the work of one warpgroup, which
+ * has 64 rows and takes keys in blocks. The including file says, before the #include, how many keys a block has:
+ *
+ *     #define KEYS ATTEST_TILE_KV
+ *
+ * Shared memory. A matrix of D columns is slabs of 64 columns, slab after slab (ptx_sm90.cuh has the layout of a slab).
+ *
+ * Registers. A thread has two rows, g and g + 8 of its warp's 16, and of each four columns in sixteen: see wgmma_ss. P as it comes
+ * from S is the A operand of the product with V.
+ *
+ * Numbers. Scores are kept as they come from the matrix unit, m is their maximum, and exp(scale (s - m)) is 2^(s c - m c) with
+ * c = scale log2(e). With a softcap, or a scale that is not positive, they are first brought to units of log2, and c is 1. P is
+ * rounded to 16 bits for the product with V, l is not.
+ */
+#ifndef ATTEST_ATTENTION_SM90_CUH
+#define ATTEST_ATTENTION_SM90_CUH
+
+#include "ptx_sm90.cuh"
+
+constexpr int D = ATTEST_DIM, TILE_Q = ATTEST_TILE_Q, THREADS = ATTEST_THREADS;
+constexpr int GROUP_Q = 64, GROUP_THREADS = 128;
+constexpr int SLAB = 64, SLABS = (D + SLAB - 1) / SLAB, PITCH = SLAB * 2; // a row of a slab, in bytes
+constexpr int Q_SLAB = TILE_Q * PITCH, KV_SLAB = KEYS * PITCH, Q_BYTES = SLABS * Q_SLAB, KV_BYTES = SLABS * KV_SLAB;
+constexpr float LOG2_E = 1.4426950408889634f, LN_2 = 0.6931471805599453f;
+constexpr unsigned ALL_LANES = 0xffffffffu;
+
+static_assert(Q_SLAB % 1024 == 0 && KV_SLAB % 1024 == 0, "the swizzle repeats every 1024 bytes");
+static_assert(KEYS % 16 == 0 && D % 16 == 0, "products go 16 deep");
+
+__device__ inline float minus_infinity()
+{
+    return __int_as_float(0xff800000);
+}
+
+__device__ inline uint32_t pack(float low, float high)
+{
+#if ATTEST_DTYPE == 2 // ATTEST_F16
+    return pack_f16(low, high);
+#else
+    return pack_bf16(low, high);
+#endif
+}
+
+/* ---- copies: by one thread ---- */
+
+// The rows of a tile. A slot's rows are those of its heads in turn, which is how the map has them.
+__device__ inline void copy_rows(const attest_cuda_args &args, const attest_tensor_map *map, const attest_tile &tile, uint32_t to,
+                                 uint32_t barrier)
+{
+    const int row = tile.sequence.q_first + attest_divide(tile.row_begin, args.pack),
+              batch = attest_has(args, ATTEST_VARLEN_Q) ? 0 : tile.batch;
+    barrier_expect(barrier, Q_BYTES);
+#pragma unroll
+    for (int slab = 0; slab < SLABS; slab++)
+        map_load_5(to + slab * Q_SLAB, map, barrier, slab * SLAB, 0, row, tile.slot, batch);
+}
+
+// Keys first .. first + KEYS of K or V. Those from `end` on need not come.
+__device__ inline void copy_keys(const attest_cuda_args &args, const attest_tensor_map *map, const attest_tile &tile, uint32_t to,
+                                 uint32_t barrier, int first, int end)
+{
+    if (!attest_has(args, ATTEST_PAGED)) {
+        const int batch = attest_has(args, ATTEST_VARLEN_KV) ? 0 : tile.batch;
+        barrier_expect(barrier, KV_BYTES);
+#pragma unroll
+        for (int slab = 0; slab < SLABS; slab++)
+            map_load_4(to + slab * KV_SLAB, map, barrier, slab * SLAB, tile.sequence.kv_first + first, tile.head_kv, batch);
+        return;
+    }
+    const int rows = min(args.page_size, KEYS), boxes = (min(end - first, KEYS) + rows - 1) / rows;
+    barrier_expect(barrier, boxes * rows * PITCH * SLABS);
+#pragma unroll 1
+    for (int box = 0; box < boxes; box++) {
+        const int key = first + box * rows, slot = key / args.page_size;
+        const int page = attest_clamp(args.page_table[tile.batch * args.stride_page_table + slot], 0, args.page_count - 1);
+#pragma unroll
+        for (int slab = 0; slab < SLABS; slab++)
+            map_load_4(to + slab * KV_SLAB + box * rows * PITCH, map, barrier, slab * SLAB, key - slot * args.page_size,
+                       tile.head_kv, page);
+    }
+}
+
+/* ---- rows ---- */
+
+using Scores = float[KEYS / 2];         // [KEYS / 8][4]
+using Weights = uint32_t[KEYS / 16][4]; // P, as A operands
+using Output = float[D / 2];            // [D / 8][4]
+
+// What a thread keeps of its rows.
+struct Rows {
+    float m[2], l[2]; // the largest score so far; the sum, of this thread's columns only
+};
+
+// Row g of a thread whose warpgroup's rows begin at `first`.
+__device__ inline int row_here(int first)
+{
+    return first + threadIdx.x % GROUP_THREADS / 32 * 16 + threadIdx.x % 32 / 4;
+}
+
+// Without a key yet.
+__device__ inline void rows_begin(Rows &rows, Output &O)
+{
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        rows.m[half] = minus_infinity();
+        rows.l[half] = 0;
+    }
+#pragma unroll
+    for (int n = 0; n < D / 2; n++)
+        O[n] = 0;
+}
+
+// Sums of whole rows; the maximum in natural units.
+__device__ inline void rows_end(Rows &rows, float c)
+{
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float &l = rows.l[half];
+        l += __shfl_xor_sync(ALL_LANES, l, 1);
+        l += __shfl_xor_sync(ALL_LANES, l, 2);
+        rows.m[half] *= rows.m[half] == minus_infinity() ? 1 : c * LN_2;
+    }
+}
+
+// Row r of a slot is query row i of one of its heads.
+__device__ inline int row_in_sequence(const attest_cuda_args &args, int r)
+{
+    return args.pack == 1 ? r : attest_divide(r, args.pack);
+}
+
+struct Place {
+    int head, i;
+};
+
+__device__ inline Place place_get(const attest_cuda_args &args, const attest_tile &tile, int r)
+{
+    const int i = row_in_sequence(args, r);
+    Place place = {tile.slot * args.pack + r - i * args.pack, i};
+    return place;
+}
+
+// Keys that every one of the rows first .. first + GROUP_Q sees, as far as they are there.
+__device__ inline attest_span seen_by_all(const attest_cuda_args &args, const attest_tile &tile, int first)
+{
+    const int last = min(first + GROUP_Q, tile.row_end) - 1;
+    attest_span all = {attest_row_visible(args, tile.sequence, row_in_sequence(args, last)).begin,
+                       attest_row_visible(args, tile.sequence, row_in_sequence(args, first)).end};
+    return all;
+}
+
+/* ---- products ---- */
+
+// S = Q K^T, begun.
+__device__ inline void begin_qk(Scores &S, uint32_t q_at, uint32_t k_at)
+{
+    const uint64_t q = descriptor(q_at, 0, 8 * PITCH), k = descriptor(k_at, 0, 8 * PITCH);
+#pragma unroll
+    for (int step = 0; step < D / 16; step++)
+        wgmma_ss<KEYS, false>(S, q + ((step / 4 * Q_SLAB + step % 4 * 32) >> 4), k + ((step / 4 * KV_SLAB + step % 4 * 32) >> 4),
+                              step > 0);
+    wgmma_commit();
+}
+
+// O += P V, begun.
+__device__ inline void begin_pv(Output &O, const Weights &P, uint32_t v_at)
+{
+    const uint64_t v = descriptor(v_at, KV_SLAB, 8 * PITCH);
+#pragma unroll
+    for (int step = 0; step < KEYS / 16; step++)
+        wgmma_rs<D, true>(O, P[step], v + (step * 16 * PITCH >> 4), true);
+    wgmma_commit();
+}
+
+/* ---- modifiers and masks ---- */
+
+__device__ inline bool needs_modifying(const attest_cuda_args &args)
+{
+    return attest_has(args, ATTEST_SOFTCAP) || !(args.scale > 0);
+}
+
+// To 3 units in the last place.
+__device__ inline float tanh_of(float x)
+{
+    const float y = fabsf(x), z = x * x;
+    float p = -0.0058951564f;
+    p = fmaf(p, z, 0.020795971f);
+    p = fmaf(p, z, -0.05378383f);
+    p = fmaf(p, z, 0.13331924f);
+    p = fmaf(p, z, -0.33333299f);
+    const float low = fmaf(y * z, p, y);
+    const float high = 1 - 2 * reciprocal_fast(exp2_fast(2 * LOG2_E * y) + 1);
+    return copysignf(y < 0.6f ? low : high, x);
+}
+
+// Scores in units of log2, where a scale alone does not do.
+__device__ inline void modify(const attest_cuda_args &args, Scores &S)
+{
+    if (!attest_has(args, ATTEST_SOFTCAP)) {
+#pragma unroll
+        for (int n = 0; n < KEYS / 2; n++)
+            S[n] *= args.scale * LOG2_E;
+        return;
+    }
+    const float cap = args.softcap + (float)zero_here(), inner = args.scale / cap, outer = cap * LOG2_E;
+#pragma unroll
+    for (int n = 0; n < KEYS / 2; n += 4)
+        if (cap >
+            (float)zero_here()) // always: but now the compiler does not work on all of S at a time, for which registers do not do
+#pragma unroll
+            for (int e = n; e < n + 4; e++)
+                S[e] = outer * tanh_of(S[e] * inner);
+}
+
+// What a row does not see becomes -inf. `first` is the block's first key.
+__device__ inline void hide(const attest_cuda_args &args, const attest_sequence &sequence, Scores &S, int r, int first)
+{
+    const int key = first + threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const attest_span sees = attest_row_visible(args, sequence, row_in_sequence(args, r + half * 8));
+        const int low = sees.begin - key, high = sees.end - key;
+#pragma unroll
+        for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+            for (int e = 0; e < 2; e++)
+                if (n * 8 + e < low || n * 8 + e >= high)
+                    S[n * 4 + half * 2 + e] = minus_infinity();
+    }
+}
+
+// V of keys that no row of the sequence sees has no weight, but may be NaN: it is made zero. For the threads of a warpgroup; `barrier`
+// is one of its own.
+__device__ inline void blank_unseen(const attest_cuda_args &args, const attest_sequence &sequence, uint32_t v_at, int first,
+                                    int barrier)
+{
+    const attest_span top = attest_row_visible(args, sequence, 0),
+                      bottom = attest_row_visible(args, sequence, sequence.q_count - 1);
+    // From the end of the tensor on, the copy has brought zeros.
+    const bool zeros = !(args.flags & (ATTEST_VARLEN_KV | ATTEST_PAGED)) && bottom.end == args.seq_kv;
+    const int begin = top.begin - first, end = zeros ? KEYS : bottom.end - first;
+    if (begin <= 0 && end >= KEYS)
+        return;
+#pragma unroll 1
+    for (int index = threadIdx.x % GROUP_THREADS; index < KEYS * SLABS * 8; index += GROUP_THREADS) {
+        const int row = index / 8 % KEYS;
+        if (row < begin || row >= end)
+            store_shared_16(v_at + index * 16, make_uint4(0, 0, 0, 0));
+    }
+    proxy_fence(); // written by threads, read by wgmma
+    named_barrier(barrier, GROUP_THREADS);
+}
+
+/* ---- P, m, l ---- */
+
+// S becomes 2^(S c - m c) with the new maximum m; `carry` is what O and l so far are to be multiplied with.
+__device__ inline void softmax(Scores &S, Rows &rows, float (&carry)[2], float c)
+{
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float most = rows.m[half];
+#pragma unroll
+        for (int n = 0; n < KEYS / 8; n++)
+            most = fmaxf(most, fmaxf(S[n * 4 + half * 2], S[n * 4 + half * 2 + 1]));
+        most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 1));
+        most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 2));
+        const float base = most == minus_infinity() ? 0 : most * c;
+        carry[half] = exp2_fast(rows.m[half] * c - base);
+        rows.m[half] = most;
+        float sum[2] = {0, 0};
+#pragma unroll
+        for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                float &s = S[n * 4 + half * 2 + e];
+                s = exp2_fast(fmaf(s, c, -base));
+                sum[e] += s;
+            }
+        rows.l[half] = rows.l[half] * carry[half] + (sum[0] + sum[1]);
+    }
+}
+
+// Modifiers, masks and weights of the block whose first key is `first`, from scores that are there; the warpgroup's rows begin at
+// `first_row`, and `all` is what all of them see.
+__device__ inline void weigh(const attest_cuda_args &args, const attest_sequence &sequence, const attest_span &all, int first_row,
+                             Scores &S, Rows &rows, float (&carry)[2], float c, int first)
+{
+    if (needs_modifying(args))
+        modify(args, S);
+    if (first < all.begin || first + KEYS > all.end)
+        hide(args, sequence, S, row_here(first_row), first);
+    softmax(S, rows, carry, c);
+}
+
+__device__ inline void round_weights(Weights &P, const Scores &S)
+{
+#pragma unroll
+    for (int step = 0; step < KEYS / 16; step++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            P[step][i] = pack(S[step * 8 + i * 2], S[step * 8 + i * 2 + 1]);
+}
+
+__device__ inline void rescale(Output &O, const float (&carry)[2])
+{
+#pragma unroll
+    for (int n = 0; n < D / 2; n++)
+        O[n] *= carry[n / 2 % 2];
+}
+
+/* ---- the end of a row ---- */
+
+// What O of row r is to be multiplied with; m is in natural units. LSE is written, by the threads that have `first_column`.
+__device__ inline float finish_row(const attest_cuda_args &args, const attest_tile &tile, int r, float m, float l,
+                                   bool first_column)
+{
+    if (!(args.flags & (ATTEST_LSE | ATTEST_SINK)) || r >= tile.row_end)
+        return l == 0 ? 0 : reciprocal_fast(l);
+    const Place place = place_get(args, tile, r);
+    const attest_ending ending = attest_row_ending(args, m, l, place.head);
+    if (attest_has(args, ATTEST_LSE) && first_column)
+        args.lse[attest_row_offset(args, args.stride_lse, tile, place.head, place.i)] = ending.lse;
+    return ending.factor;
+}
+
+// Columns 8 * chunk .. 8 * chunk + 8 of row r.
+__device__ inline void write_chunk(const attest_cuda_args &args, const attest_tile &tile, int r, int chunk,
+                                   const uint32_t (&pairs)[4])
+{
+    if (r >= tile.row_end || chunk * 8 >= args.dim_v)
+        return;
+    const Place place = place_get(args, tile, r);
+    uint16_t *to = (uint16_t *)args.o + attest_row_offset(args, args.stride_o, tile, place.head, place.i) + chunk * 8;
+    if (chunk * 8 + 8 <= args.dim_v) {
+        *reinterpret_cast<uint4 *>(to) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+        return;
+    }
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+        if (chunk * 8 + e < args.dim_v)
+            to[e] = (uint16_t)(pairs[e / 2] >> e % 2 * 16);
+}
+
+#endif
