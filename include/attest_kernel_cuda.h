@@ -65,6 +65,8 @@
  *     pdl              yes: attest_combine waits with griddepcontrol.wait, and may be launched early where the GPU can; no (default)
  *     rows_most #      query rows of a slot (seq_q * pack) that it takes at most; any number unless given
  *     tiles_most #     tiles of a problem that it takes at most; any number unless given
+ *     cluster #        with launch = grid: blocks of a cluster, which are tiles of one slot that follow each other: 2, 4 or 8, as
+ *                      its __cluster_dims__ says; 1 unless given
  *     map              q, k, v or o, then: rows N columns N swizzle N, which see attest_cuda_maps; up to four lines
  *     align #          bytes, a power of two; 0 unless given
  *     refuses          what it does not take, as words of a problem string: causal br wl wr softcap alibi bias sink lse varlenq
@@ -96,7 +98,8 @@ enum { ATTEST_CUDA_ABI = 1 };
  * - ATTEST_LAUNCH_TILE: one block for each tile; block n computes tile n.
  *
  * - ATTEST_LAUNCH_GRID: one block for each tile, in three dimensions: tile blockIdx.x of slot blockIdx.y of sequence blockIdx.z;
- *   attest_tile_here finds it without a division. At most 65535 slots and sequences.
+ *   attest_tile_here finds it without a division. At most 65535 slots and sequences. With clusters, gridDim.x is rounded up to
+ *   whole ones: blocks that have no tile (row_begin >= row_end) take part in what a cluster does together.
  *
  * - ATTEST_LAUNCH_PERSISTENT: at most as many blocks as the GPU holds at once; block n computes tiles n, n + gridDim.x ...
  *
@@ -238,6 +241,7 @@ typedef struct attest_cuda_image {
     uint32_t align;
     uint32_t rows_most;  /* 0: any number */
     uint32_t tiles_most; /* likewise */
+    uint32_t cluster;    /* 1, or 0: blocks come alone */
     uint32_t map_rows[ATTEST_CUDA_MAPS], map_columns[ATTEST_CUDA_MAPS];
     const void *data; /* as a file of its kind, PTX with a zero byte behind it; or a fatbin with one such file in it */
     uint64_t bytes;
@@ -402,7 +406,7 @@ __device__ inline attest_tile attest_tile_get(const attest_cuda_args &args, int3
  * a causal mask; the longest should begin first. */
 __device__ inline attest_tile attest_tile_here(const attest_cuda_args &args, bool reversed)
 {
-    return attest_tile_of(args, blockIdx.z, blockIdx.y, reversed ? args.tiles_q - 1 - blockIdx.x : blockIdx.x);
+    return attest_tile_of(args, blockIdx.z, blockIdx.y, reversed ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
 }
 
 /* SEMANTICS 3: the place of query row i among the keys. */

@@ -126,7 +126,8 @@ attest_status cuda_plan_create(struct gpu *gpu, const attest_cuda_kernel *kernel
     made->blocks = made->grid[0] = (unsigned)blocks;
     made->grid[1] = made->grid[2] = 1;
     if (kernel->launch == ATTEST_LAUNCH_GRID) {
-        made->grid[0] = (unsigned)args->tiles_q;
+        int64_t cluster = image->cluster > 1 ? image->cluster : 1;
+        made->grid[0] = (unsigned)(ceil_div(args->tiles_q, cluster) * cluster);
         made->grid[1] = (unsigned)args->slots;
         made->grid[2] = (unsigned)args->batch;
     }

@@ -37,6 +37,8 @@ static const char *image_fault(const attest_cuda_kernel *kernel, const attest_cu
         return "has split_keys and partial that do not go with the kernel's launch";
     if (image->align & (image->align - 1) || image->align > 128 || (kernel->map_count && image->align < 16))
         return "has an align that cannot be";
+    if (image->cluster & (image->cluster - 1) || image->cluster > 8 || (image->cluster > 1 && kernel->launch != ATTEST_LAUNCH_GRID))
+        return "has a cluster that cannot be";
     for (uint32_t i = 0; i < kernel->map_count; i++)
         if (!image->map_rows[i] || image->map_rows[i] > 256 || !image->map_columns[i] || image->map_columns[i] > 256)
             return "has a map of more than 256 rows or columns, or of none";

@@ -26,6 +26,7 @@ static const struct {
     [CUDA_PARTIAL] = {"partial", 0, 4096, 0},
     [CUDA_ROWS_MOST] = {"rows_most", 0, ATTEST_CUDA_SIZES - 1, 0},
     [CUDA_TILES_MOST] = {"tiles_most", 0, ATTEST_CUDA_SIZES - 1, 0},
+    [CUDA_CLUSTER] = {"cluster", 1, 8, 1},
     [CUDA_ALIGN] = {"align", 0, 128, 0},
     [CUDA_MMA_QK] = {"mma_qk", 0, 1 << 20, 0},
     [CUDA_MMA_PV] = {"mma_pv", 0, 1 << 20, 0},
@@ -96,6 +97,10 @@ static bool consistent(const struct cuda_manifest *manifest, const struct cuda_c
         wrong = "threads must be a multiple of 32";
     else if (n[CUDA_ALIGN] & (n[CUDA_ALIGN] - 1))
         wrong = "align must be a power of two";
+    else if (n[CUDA_CLUSTER] & (n[CUDA_CLUSTER] - 1))
+        wrong = "cluster must be 1, 2, 4 or 8";
+    else if (n[CUDA_CLUSTER] > 1 && (manifest->launch != ATTEST_LAUNCH_GRID || cuda_limits[configuration->arch].number < 90))
+        wrong = "clusters need launch = grid, and sm_90 or later";
     else if (manifest->map_count && n[CUDA_ALIGN] < 16)
         wrong = "tensor maps need align = 16, or 32, 64, 128";
     else if (manifest->map_count && cuda_limits[configuration->arch].number < 90)
@@ -314,9 +319,16 @@ const char *cuda_manifest_refusal(const struct cuda_manifest *manifest, const at
     if (!cuda_configure(manifest, arch, problem->dtype, dim, NULL, &configuration, text, size))
         return text;
     int64_t most = configuration.numbers[CUDA_ROWS_MOST], pack = manifest->packs ? problem->heads_q / problem->heads_kv : 1;
+    for (int i = 0; i < manifest->map_count; i++) {
+        int64_t rows = configuration.map_rows[i], page = problem->page_size;
+        if (strchr("qo", manifest->maps[i].tensor))
+            pack = rows % pack ? 1 : pack;
+        else if (problem->flags & ATTEST_PAGED && ((page % rows && rows % page) || page % 8))
+            return "its blocks of keys and the pages must be multiples of one another, and of 8";
+    }
     if (most && problem->seq_q * pack > most) {
         snprintf(text, size, "it is for at most %lld rows of %s, and there are %lld", (long long)most,
-                 manifest->packs ? "a KV head" : "a head", (long long)(problem->seq_q * pack));
+                 pack > 1 ? "a KV head" : "a head", (long long)(problem->seq_q * pack));
         return text;
     }
     int64_t tile_q = configuration.numbers[CUDA_TILE_Q], slots = problem->batch * (problem->heads_q / pack),

@@ -6,7 +6,8 @@
  *     .symtab            functions: entries, which have a mark and are defined, and imports, which are not; the object attest_facts
  *     .nv.shared.NAME    static shared memory of an entry; from 9.0 on with the 1 KB in it that the hardware keeps
  *     .nv.info           attributes with the number of a symbol: registers (0x2f), frame size (0x11), stack size (0x12)
- *     .nv.info.NAME      attributes of one entry, among them its parameters (0x17), each with its bytes from bit 18 of the third word on
+ *     .nv.info.NAME      attributes of one entry, among them its parameters (0x17), each with its bytes from bit 18 of the third word on,
+ *                        and the blocks of its cluster (0x3d)
  *     .nv.global*        __device__ variables
  *     .nv.constant3      __constant__ variables
  *
@@ -24,7 +25,7 @@
 #include "cuda_resources.h"
 
 enum { MACHINE_CUDA = 190, ENTRY_MARK = 0x10, FORM_HALF = 3, FORM_SIZED = 4 };
-enum { ATTRIBUTE_FRAME_SIZE = 0x11, ATTRIBUTE_STACK_SIZE = 0x12, ATTRIBUTE_PARAMETER = 0x17, ATTRIBUTE_REGISTERS = 0x2f };
+enum { ATTRIBUTE_FRAME_SIZE = 0x11, ATTRIBUTE_STACK_SIZE = 0x12, ATTRIBUTE_PARAMETER = 0x17, ATTRIBUTE_REGISTERS = 0x2f, ATTRIBUTE_CLUSTER = 0x3d };
 enum { MOST_IMAGE = 64 << 20 };
 
 struct elf {
@@ -116,11 +117,13 @@ static void take_of_entry(void *data, int kind, uint32_t half, const unsigned ch
     (void)half;
     if (kind == ATTRIBUTE_PARAMETER && size >= 12)
         entry->parameters += word(bytes + 8) >> 18;
+    if (kind == ATTRIBUTE_CLUSTER && size >= 12)
+        entry->cluster = (int64_t)word(bytes) * word(bytes + 4) * word(bytes + 8);
 }
 
 static void read_entry(const struct elf *elf, struct cuda_image *image, uint32_t symbol, const char *name)
 {
-    struct cuda_entry entry = {.registers = -1};
+    struct cuda_entry entry = {.registers = -1, .cluster = 1};
     char section_name[128];
     Elf64_Shdr head;
     const unsigned char *bytes;

@@ -23,6 +23,7 @@ enum cuda_number {
     CUDA_PARTIAL,
     CUDA_ROWS_MOST,
     CUDA_TILES_MOST,
+    CUDA_CLUSTER,
     CUDA_ALIGN,
     CUDA_MMA_QK,
     CUDA_MMA_PV,

@@ -69,6 +69,7 @@ static bool judge_facts(const struct cuda_product *product, char *why, size_t si
 {
     const struct cuda_image *image = &product->image;
     const struct cuda_configuration *c = &product->configuration;
+    const struct cuda_entry *entry = cuda_image_entry(image, ATTEST_CUDA_KERNEL);
     const struct {
         const char *name;
         int64_t found, wanted;
@@ -81,6 +82,7 @@ static bool judge_facts(const struct cuda_product *product, char *why, size_t si
         {"tile_kv", image->facts.tile_kv, c->numbers[CUDA_TILE_KV]},
         {"stages", image->facts.stages, c->numbers[CUDA_STAGES]},
         {"threads", image->facts.threads, c->numbers[CUDA_THREADS]},
+        {"cluster", entry->cluster, c->numbers[CUDA_CLUSTER]},
     };
     if (!image->has_facts) {
         snprintf(why, size,

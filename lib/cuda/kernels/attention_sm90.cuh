@@ -1,8 +1,10 @@
 /*
  * attention_sm90.cuh - what the Hopper kernels cuda_fwd_sm90 and cuda_fwd_sm90_short are made of: the work of one warpgroup, which
- * has 64 rows and takes keys in blocks. The including file says, before the #include, how many keys a block has:
+ * has 64 rows and takes keys in blocks. The including file says, before the #include, how many keys a block has, and how many blocks of
+ * threads make a cluster:
  *
  *     #define KEYS ATTEST_TILE_KV
+ *     #define CLUSTER 1
  *
  * Shared memory. A matrix of D columns is slabs of 64 columns, slab after slab (ptx_sm90.cuh has the layout of a slab).
  *
@@ -56,28 +58,36 @@ __device__ inline void copy_rows(const attest_cuda_args &args, const attest_tens
         map_load_5(to + slab * Q_SLAB, map, barrier, slab * SLAB, 0, row, tile.slot, batch);
 }
 
-// Keys first .. first + KEYS of K or V. Those from `end` on need not come.
+// Keys first .. first + KEYS of K or V. Those from `end` on need not come. Where blocks of a cluster need the same keys, each of them
+// copies its share for all, and all of them announce all of it.
+__device__ inline void copy_box(uint32_t to, const attest_tensor_map *map, uint32_t barrier, int key, int head, int outer)
+{
+#pragma unroll
+    for (int slab = 0; slab < SLABS; slab++)
+        if (CLUSTER == 1)
+            map_load_4(to + slab * KV_SLAB, map, barrier, slab * SLAB, key, head, outer);
+        else
+            map_load_4_multicast(to + slab * KV_SLAB, map, barrier, slab * SLAB, key, head, outer, (1 << CLUSTER) - 1);
+}
+
 __device__ inline void copy_keys(const attest_cuda_args &args, const attest_tensor_map *map, const attest_tile &tile, uint32_t to,
                                  uint32_t barrier, int first, int end)
 {
+    constexpr int SHARE = KEYS / CLUSTER;
+    const int own = CLUSTER == 1 ? 0 : cluster_rank() * SHARE;
     if (!attest_has(args, ATTEST_PAGED)) {
         const int batch = attest_has(args, ATTEST_VARLEN_KV) ? 0 : tile.batch;
         barrier_expect(barrier, KV_BYTES);
-#pragma unroll
-        for (int slab = 0; slab < SLABS; slab++)
-            map_load_4(to + slab * KV_SLAB, map, barrier, slab * SLAB, tile.sequence.kv_first + first, tile.head_kv, batch);
+        copy_box(to + own * PITCH, map, barrier, tile.sequence.kv_first + first + own, tile.head_kv, batch);
         return;
     }
-    const int rows = min(args.page_size, KEYS), boxes = (min(end - first, KEYS) + rows - 1) / rows;
-    barrier_expect(barrier, boxes * rows * PITCH * SLABS);
+    const int rows = min(args.page_size, SHARE), keys = min(end - first, KEYS);
+    barrier_expect(barrier, (keys + rows - 1) / rows * rows * PITCH * SLABS);
 #pragma unroll 1
-    for (int box = 0; box < boxes; box++) {
-        const int key = first + box * rows, slot = key / args.page_size;
+    for (int at = own; at < min(own + SHARE, keys); at += rows) {
+        const int slot = (first + at) / args.page_size;
         const int page = attest_clamp(args.page_table[tile.batch * args.stride_page_table + slot], 0, args.page_count - 1);
-#pragma unroll
-        for (int slab = 0; slab < SLABS; slab++)
-            map_load_4(to + slab * KV_SLAB + box * rows * PITCH, map, barrier, slab * SLAB, key - slot * args.page_size,
-                       tile.head_kv, page);
+        copy_box(to + at * PITCH, map, barrier, first + at - slot * args.page_size, tile.head_kv, page);
     }
 }
 

@@ -63,7 +63,8 @@
  *
  * What a warpgroup does with its rows is in attention_sm90.cuh.
  */
-#define KEYS ATTEST_TILE_KV
+#define KEYS    ATTEST_TILE_KV
+#define CLUSTER 1
 #include "attention_sm90.cuh"
 
 constexpr int STAGES = ATTEST_STAGES, GROUPS = TILE_Q / GROUP_Q;

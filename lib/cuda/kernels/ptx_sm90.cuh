@@ -65,6 +65,38 @@ __device__ inline void proxy_fence()
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+/* ---- clusters: blocks that run at the same time, and reach each other's shared memory ---- */
+
+__device__ inline int cluster_rank()
+{
+    int rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
+// A barrier of all threads of all blocks, in two steps.
+__device__ inline void cluster_arrive()
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
+__device__ inline void cluster_wait()
+{
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+// Arrives at the barrier that lies at the same address in block `rank`.
+__device__ inline void barrier_arrive_at(uint32_t at, int rank)
+{
+    asm volatile("{\n"
+                 ".reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+                 "}" ::"r"(at),
+                 "r"(rank)
+                 : "memory");
+}
+
 /* ---- bulk copies of a box of a tensor ---- */
 
 __device__ inline void map_prefetch(const attest_tensor_map *map)
@@ -89,6 +121,17 @@ __device__ inline void map_load_5(uint32_t to, const attest_tensor_map *map, uin
                  "%7}], [%2];" ::"r"(to),
                  "l"(map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
                  : "memory");
+}
+
+// To the same address in every block of the cluster whose bit is set, counted by the barrier at the same address in each of them.
+__device__ inline void map_load_4_multicast(uint32_t to, const attest_tensor_map *map, uint32_t barrier, int c0, int c1, int c2,
+                                            int c3, uint16_t blocks)
+{
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4, "
+        "%5, %6}], [%2], %7;" ::"r"(to),
+        "l"(map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "h"(blocks)
+        : "memory");
 }
 
 /* ---- registers ---- */
