@@ -58,15 +58,15 @@
  *     shared #         bytes of shared memory of a block, static and dynamic together: must be exactly what the image has
  *     registers #      of a thread, at most
  *     blocks_per_sm #  that fit on one multiprocessor, at least; 1 unless given
- *     launch           tile, grid, persistent or split: see attest_cuda_launch
+ *     launch           tile, grid, persistent, split or joined: see attest_cuda_launch
  *     packs            yes: the query heads of a KV head share tiles, see attest_tile; no (default)
  *     split_keys #     with launch = split: keys of a piece, a multiple of tile_kv
  *     partial #        with launch = split: floats that a row leaves for each piece of its keys
  *     pdl              yes: attest_combine waits with griddepcontrol.wait, and may be launched early where the GPU can; no (default)
  *     rows_most #      query rows of a slot (seq_q * pack) that it takes at most; any number unless given
  *     tiles_most #     tiles of a problem that it takes at most; any number unless given
- *     cluster #        with launch = grid: blocks of a cluster, which are tiles of one slot that follow each other: 2, 4 or 8, as
- *                      its __cluster_dims__ says; 1 unless given
+ *     cluster #        2, 4 or 8; 1 unless given. With launch = grid: blocks of a cluster, which are tiles of one slot that follow
+ *                      each other, as its __cluster_dims__ says. With launch = joined: pieces of the keys of a tile, at most
  *     map              q, k, v or o, then: rows N columns N swizzle N, which see attest_cuda_maps; up to four lines
  *     align #          bytes, a power of two; 0 unless given
  *     refuses          what it does not take, as words of a problem string: causal br wl wr softcap alibi bias sink lse varlenq
@@ -107,12 +107,17 @@ enum { ATTEST_CUDA_ABI = 1 };
  *   piece * split_keys .. (piece + 1) * split_keys of the sequence, into `partial`. Then attest_combine, one block for each tile,
  *   without dynamic shared memory. With ATTEST_INVARIANT split_keys depends on nothing but the manifest. Where splits is 1,
  *   attest_kernel writes O and LSE by itself: there is no `partial`, and attest_combine is not launched.
+ *
+ * - ATTEST_LAUNCH_JOINED: tiles * splits blocks, as with ATTEST_LAUNCH_SPLIT, but the pieces of a tile are the blocks of a cluster,
+ *   1, 2, 4 or 8 of them, and join what they have by themselves. How many there are depends on the batch: such a kernel refuses
+ *   `invariant`.
  */
 typedef enum attest_cuda_launch {
     ATTEST_LAUNCH_TILE = 1,
     ATTEST_LAUNCH_PERSISTENT = 2,
     ATTEST_LAUNCH_SPLIT = 3,
-    ATTEST_LAUNCH_GRID = 4
+    ATTEST_LAUNCH_GRID = 4,
+    ATTEST_LAUNCH_JOINED = 5
 } attest_cuda_launch;
 
 /* Sizes that kernels see are below this, so that sums of two of them fit an int32_t. A window side that has no limit is the

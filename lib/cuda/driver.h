@@ -36,7 +36,8 @@ enum {
     CU_CAPTURE_RELAXED = 2,
     CU_JIT_ERROR_TEXT = 5,
     CU_JIT_ERROR_TEXT_SIZE = 6,
-    CU_LAUNCH_EARLY = 6 /* programmatic stream serialization */
+    CU_LAUNCH_CLUSTER = 4, /* how many blocks a cluster has */
+    CU_LAUNCH_EARLY = 6    /* programmatic stream serialization */
 };
 
 enum {
@@ -52,6 +53,7 @@ struct cu_launch_attribute {
     union {
         char pad[64];
         int allowed;
+        unsigned cluster[3];
         uint64_t align;
     } value;
 };

@@ -31,20 +31,25 @@ static int64_t ceil_div(int64_t a, int64_t b)
 
 /* Pieces of the keys. With ATTEST_INVARIANT they are those of the manifest. Otherwise they are whole tiles, as many as may be with a
  * block for each multiprocessor: on an H200 more blocks were slower at every length from 8192 to 65536 keys; and at least LEAST_TILES
- * of them, which takes as long as joining one more piece. */
+ * of them, which takes as long as joining one more piece. Pieces that a cluster joins are fewer, may be of one tile, and are a power
+ * of two. */
 static void split(attest_cuda_args *args, const attest_problem *p, const attest_cuda_image *image, int64_t room)
 {
     enum { LEAST_TILES = 2 };
+    bool joined = image->cluster > 1;
     int64_t unit = has(p, ATTEST_INVARIANT) ? image->split_keys : (int64_t)image->facts.tile_kv,
-            most = p->seq_kv ? ceil_div(p->seq_kv, unit) : 1, pieces = most;
+            most = p->seq_kv ? ceil_div(p->seq_kv, unit) : 1, pieces = most, least = joined ? 1 : LEAST_TILES;
     if (!has(p, ATTEST_INVARIANT)) {
         pieces = room / (args->tiles > 0 ? args->tiles : 1);
-        pieces = pieces > most / LEAST_TILES ? most / LEAST_TILES : pieces;
+        pieces = pieces > most / least ? most / least : pieces;
+        pieces = joined && pieces > image->cluster ? image->cluster : pieces;
         pieces = pieces < 1 ? 1 : pieces;
     }
+    while (joined && pieces & (pieces - 1))
+        pieces &= pieces - 1;
     int64_t units = ceil_div(most, pieces);
     args->split_keys = (int32_t)(units * unit < ATTEST_CUDA_UNBOUNDED ? units * unit : ATTEST_CUDA_UNBOUNDED / unit * unit);
-    args->splits = (int32_t)(p->seq_kv ? ceil_div(p->seq_kv, args->split_keys) : 1);
+    args->splits = joined ? (int32_t)pieces : (int32_t)(p->seq_kv ? ceil_div(p->seq_kv, args->split_keys) : 1);
     args->stride_partial = image->partial;
 }
 
@@ -116,10 +121,10 @@ attest_status cuda_plan_create(struct gpu *gpu, const attest_cuda_kernel *kernel
     int64_t room = (int64_t)gpu->info.multiprocessors * loaded->blocks, blocks = args->tiles;
     if (kernel->launch == ATTEST_LAUNCH_PERSISTENT && blocks > room)
         blocks = room;
-    if (kernel->launch == ATTEST_LAUNCH_SPLIT) {
+    if (kernel->launch == ATTEST_LAUNCH_SPLIT || kernel->launch == ATTEST_LAUNCH_JOINED) {
         split(args, p, image, gpu->info.multiprocessors);
         blocks *= args->splits;
-        if (args->splits > 1)
+        if (args->splits > 1 && kernel->launch == ATTEST_LAUNCH_SPLIT)
             *workspace = (size_t)blocks * image->facts.tile_q * image->partial * sizeof(float);
         made->early = kernel->options & ATTEST_CUDA_PDL && gpu->info.compute >= 90 && gpu->driver->launch_with;
     }
@@ -156,7 +161,7 @@ void cuda_plan_describe(const struct cuda_plan *plan, char *text, size_t size)
     char how[96] = "";
     if (plan->kernel->launch == ATTEST_LAUNCH_PERSISTENT)
         snprintf(how, sizeof how, " for %d tiles", args->tiles);
-    if (plan->kernel->launch == ATTEST_LAUNCH_SPLIT && args->splits > 1)
+    if (args->splits > 1)
         snprintf(how, sizeof how, " for %d tiles in %d pieces of %d keys", args->tiles, args->splits, args->split_keys);
     snprintf(text, size, "tiles of %ux%u, %u block%s of %u threads%s", plan->image.facts.tile_q, plan->image.facts.tile_kv,
              plan->blocks, plan->blocks == 1 ? "" : "s", plan->image.facts.threads, how);
@@ -252,16 +257,36 @@ static uint32_t aligned_get(const attest_problem *p, const attest_tensors *t)
 
 /* ---- runs ------------------------------------------------------------------------------------------------------------------ */
 
+/* Blocks in a row, or as plan->grid says; with one attribute, or NULL. */
+static cu_result launch(const struct cuda_plan *plan, cu_function function, const unsigned grid[3], unsigned shared,
+                        cu_stream stream, struct cu_launch_attribute *attribute, void **parameters)
+{
+    const struct driver *driver = plan->gpu->driver;
+    unsigned threads = plan->image.facts.threads;
+    if (!attribute)
+        return driver->launch(function, grid[0], grid[1], grid[2], threads, 1, 1, shared, stream, parameters, NULL);
+    struct cu_launch_config config = {.grid = {grid[0], grid[1], grid[2]},
+                                      .block = {threads, 1, 1},
+                                      .shared = shared,
+                                      .stream = stream,
+                                      .attributes = attribute,
+                                      .attribute_count = 1};
+    return driver->launch_with(&config, function, parameters, NULL);
+}
+
+static cu_result launch_kernel(const struct cuda_plan *plan, cu_stream stream, void **parameters)
+{
+    struct cu_launch_attribute cluster = {.id = CU_LAUNCH_CLUSTER, .value.cluster = {(unsigned)plan->args.splits, 1, 1}};
+    bool joined = plan->kernel->launch == ATTEST_LAUNCH_JOINED;
+    return launch(plan, plan->loaded->kernel, plan->grid, plan->image.facts.dynamic_shared, stream, joined ? &cluster : NULL,
+                  parameters);
+}
+
 static cu_result launch_combine(const struct cuda_plan *plan, cu_stream stream, void **parameters)
 {
-    unsigned tiles = (unsigned)plan->args.tiles, threads = plan->image.facts.threads;
-    const struct driver *driver = plan->gpu->driver;
-    if (!plan->early)
-        return driver->launch(plan->loaded->combine, tiles, 1, 1, threads, 1, 1, 0, stream, parameters, NULL);
+    const unsigned tiles[3] = {(unsigned)plan->args.tiles, 1, 1};
     struct cu_launch_attribute early = {.id = CU_LAUNCH_EARLY, .value.allowed = 1};
-    struct cu_launch_config config = {
-        .grid = {tiles, 1, 1}, .block = {threads, 1, 1}, .stream = stream, .attributes = &early, .attribute_count = 1};
-    return driver->launch_with(&config, plan->loaded->combine, parameters, NULL);
+    return launch(plan, plan->loaded->combine, tiles, 0, stream, plan->early ? &early : NULL, parameters);
 }
 
 attest_status cuda_run(const struct cuda_plan *plan, const attest_tensors *t, void *workspace, void *stream, struct text why)
@@ -289,11 +314,9 @@ attest_status cuda_run(const struct cuda_plan *plan, const attest_tensors *t, vo
         TRY(maps_encode(plan, t, &maps, why));
     bool pushed;
     TRY(gpu_enter(plan->gpu, &pushed, why));
-    cu_result result =
-        plan->gpu->driver->launch(plan->loaded->kernel, plan->grid[0], plan->grid[1], plan->grid[2], plan->image.facts.threads, 1,
-                                  1, plan->image.facts.dynamic_shared, stream, parameters, NULL);
+    cu_result result = launch_kernel(plan, stream, parameters);
     const char *what = "the kernel could not be launched";
-    if (result == 0 && plan->args.splits > 1) {
+    if (result == 0 && plan->kernel->launch == ATTEST_LAUNCH_SPLIT && plan->args.splits > 1) {
         result = launch_combine(plan, stream, parameters);
         what = "the kernel that joins the pieces could not be launched";
     }

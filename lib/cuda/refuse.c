@@ -37,7 +37,8 @@ static const char *image_fault(const attest_cuda_kernel *kernel, const attest_cu
         return "has split_keys and partial that do not go with the kernel's launch";
     if (image->align & (image->align - 1) || image->align > 128 || (kernel->map_count && image->align < 16))
         return "has an align that cannot be";
-    if (image->cluster & (image->cluster - 1) || image->cluster > 8 || (image->cluster > 1 && kernel->launch != ATTEST_LAUNCH_GRID))
+    if (image->cluster & (image->cluster - 1) || image->cluster > 8 ||
+        (image->cluster > 1 && kernel->launch != ATTEST_LAUNCH_GRID && kernel->launch != ATTEST_LAUNCH_JOINED))
         return "has a cluster that cannot be";
     for (uint32_t i = 0; i < kernel->map_count; i++)
         if (!image->map_rows[i] || image->map_rows[i] > 256 || !image->map_columns[i] || image->map_columns[i] > 256)
@@ -47,9 +48,12 @@ static const char *image_fault(const attest_cuda_kernel *kernel, const attest_cu
 
 attest_status cuda_kernel_check(const attest_cuda_kernel *kernel, struct text why)
 {
-    if (kernel->launch < ATTEST_LAUNCH_TILE || kernel->launch > ATTEST_LAUNCH_GRID)
-        return fail(why, ATTEST_ERROR_ARGUMENT, "kernel.launch is %u; it must be ATTEST_LAUNCH_TILE, _PERSISTENT, _SPLIT or _GRID",
-                    kernel->launch);
+    if (kernel->launch < ATTEST_LAUNCH_TILE || kernel->launch > ATTEST_LAUNCH_JOINED)
+        return fail(why, ATTEST_ERROR_ARGUMENT,
+                    "kernel.launch is %u; it must be ATTEST_LAUNCH_TILE, _PERSISTENT, _SPLIT, _GRID or _JOINED", kernel->launch);
+    if (kernel->launch == ATTEST_LAUNCH_JOINED && !(kernel->refuses & ATTEST_INVARIANT))
+        return fail(why, ATTEST_ERROR_ARGUMENT,
+                    "kernel.refuses must have ATTEST_INVARIANT: with ATTEST_LAUNCH_JOINED bits depend on the batch");
     if (kernel->map_count > ATTEST_CUDA_MAPS)
         return fail(why, ATTEST_ERROR_ARGUMENT, "kernel.map_count is %u; it must be 0 to %d", kernel->map_count, ATTEST_CUDA_MAPS);
     for (uint32_t i = 0; i < kernel->map_count; i++) {
@@ -252,6 +256,8 @@ static attest_status check_maps(const struct gpu *gpu, const attest_cuda_kernel 
     enum { SWIZZLE_ROWS = 8 };
     if (kernel->map_count && !gpu->driver->map_encode)
         return fail(why, ATTEST_ERROR_UNAVAILABLE, "it needs tensor maps, and the NVIDIA driver is too old to make them");
+    if (kernel->launch == ATTEST_LAUNCH_JOINED && !gpu->driver->launch_with)
+        return fail(why, ATTEST_ERROR_UNAVAILABLE, "it needs clusters, and the NVIDIA driver is too old to launch them");
     for (uint32_t i = 0; i < kernel->map_count && has(p, ATTEST_PAGED); i++) {
         int64_t rows = image->map_rows[i], page = p->page_size;
         if (strchr("kv", kernel->map_tensor[i]) && ((page % rows && rows % page) || page % SWIZZLE_ROWS))

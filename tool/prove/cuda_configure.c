@@ -99,8 +99,11 @@ static bool consistent(const struct cuda_manifest *manifest, const struct cuda_c
         wrong = "align must be a power of two";
     else if (n[CUDA_CLUSTER] & (n[CUDA_CLUSTER] - 1))
         wrong = "cluster must be 1, 2, 4 or 8";
-    else if (n[CUDA_CLUSTER] > 1 && (manifest->launch != ATTEST_LAUNCH_GRID || cuda_limits[configuration->arch].number < 90))
-        wrong = "clusters need launch = grid, and sm_90 or later";
+    else if (n[CUDA_CLUSTER] > 1 && ((manifest->launch != ATTEST_LAUNCH_GRID && manifest->launch != ATTEST_LAUNCH_JOINED) ||
+                                     cuda_limits[configuration->arch].number < 90))
+        wrong = "clusters need launch = grid or joined, and sm_90 or later";
+    else if (manifest->launch == ATTEST_LAUNCH_JOINED && (n[CUDA_CLUSTER] < 2 || !(manifest->refuses & ATTEST_INVARIANT)))
+        wrong = "launch = joined needs cluster = 2, 4 or 8, and refuses = invariant";
     else if (manifest->map_count && n[CUDA_ALIGN] < 16)
         wrong = "tensor maps need align = 16, or 32, 64, 128";
     else if (manifest->map_count && cuda_limits[configuration->arch].number < 90)
@@ -288,6 +291,16 @@ static char unaligned_tensor(const attest_problem *problem, int64_t align)
     return 0;
 }
 
+int64_t cuda_configuration_pack(const struct cuda_manifest *manifest, const struct cuda_configuration *configuration,
+                                const attest_problem *problem)
+{
+    int64_t group = manifest->packs ? problem->heads_q / problem->heads_kv : 1;
+    for (int i = 0; i < manifest->map_count; i++)
+        if (strchr("qo", manifest->maps[i].tensor) && configuration->map_rows[i] % group)
+            return 1;
+    return group;
+}
+
 const char *cuda_manifest_refusal(const struct cuda_manifest *manifest, const attest_problem *problem, char *text, size_t size)
 {
     if (!(manifest->dtypes >> problem->dtype & 1)) {
@@ -318,12 +331,10 @@ const char *cuda_manifest_refusal(const struct cuda_manifest *manifest, const at
         arch++;
     if (!cuda_configure(manifest, arch, problem->dtype, dim, NULL, &configuration, text, size))
         return text;
-    int64_t most = configuration.numbers[CUDA_ROWS_MOST], pack = manifest->packs ? problem->heads_q / problem->heads_kv : 1;
-    for (int i = 0; i < manifest->map_count; i++) {
+    int64_t most = configuration.numbers[CUDA_ROWS_MOST], pack = cuda_configuration_pack(manifest, &configuration, problem);
+    for (int i = 0; i < manifest->map_count && problem->flags & ATTEST_PAGED; i++) {
         int64_t rows = configuration.map_rows[i], page = problem->page_size;
-        if (strchr("qo", manifest->maps[i].tensor))
-            pack = rows % pack ? 1 : pack;
-        else if (problem->flags & ATTEST_PAGED && ((page % rows && rows % page) || page % 8))
+        if (strchr("kv", manifest->maps[i].tensor) && ((page % rows && rows % page) || page % 8))
             return "its blocks of keys and the pages must be multiples of one another, and of 8";
     }
     if (most && problem->seq_q * pack > most) {

@@ -365,7 +365,8 @@ static bool parse_value(struct reading *reading, const char *key, char *conditio
     enum { NAME, SUMMARY, ARCHS, DTYPES, DIMS, PADDING, PACKS, PDL, TILES, LAUNCH, TENSOR, REFUSES, FLAGS, MAP, SPACE, KEY_COUNT };
     static const char *const keys[KEY_COUNT] = {"name",  "summary", "archs",  "dtypes",  "dims",  "padding", "packs", "pdl",
                                                 "tiles", "launch",  "tensor", "refuses", "flags", "map",     "space"};
-    static const char *const launches[] = {"tile", "persistent", "split", "grid"}, *const tensors[] = {"none", "hmma", "gmma"};
+    static const char *const launches[] = {"tile", "persistent", "split", "grid", "joined"}, *const tensors[] = {"none", "hmma",
+                                                                                                                 "gmma"};
     struct cuda_manifest *manifest = reading->manifest;
     enum cuda_number number;
     if (number_find(key, &number))

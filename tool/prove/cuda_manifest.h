@@ -125,6 +125,10 @@ bool cuda_configure_tile(const struct cuda_manifest *manifest, int arch, uint32_
 int cuda_manifest_images(const struct cuda_manifest *manifest, uint32_t dtype, struct cuda_configuration *images, int most,
                          char *why, size_t why_size);
 
+/* Query heads that share a tile: those of a KV head where the kernel packs them and its tiles hold whole groups, else 1. */
+int64_t cuda_configuration_pack(const struct cuda_manifest *manifest, const struct cuda_configuration *configuration,
+                                const attest_problem *problem);
+
 /* What a block uses as the manifest predicts it: registers at their bound. */
 struct cuda_use cuda_predicted(const struct cuda_configuration *configuration);
 

@@ -65,7 +65,7 @@ static bool judge_shape(const struct cuda_manifest *manifest, const struct cuda_
     return true;
 }
 
-static bool judge_facts(const struct cuda_product *product, char *why, size_t size)
+static bool judge_facts(const struct cuda_manifest *manifest, const struct cuda_product *product, char *why, size_t size)
 {
     const struct cuda_image *image = &product->image;
     const struct cuda_configuration *c = &product->configuration;
@@ -82,7 +82,7 @@ static bool judge_facts(const struct cuda_product *product, char *why, size_t si
         {"tile_kv", image->facts.tile_kv, c->numbers[CUDA_TILE_KV]},
         {"stages", image->facts.stages, c->numbers[CUDA_STAGES]},
         {"threads", image->facts.threads, c->numbers[CUDA_THREADS]},
-        {"cluster", entry->cluster, c->numbers[CUDA_CLUSTER]},
+        {"cluster", entry->cluster, manifest->launch == ATTEST_LAUNCH_GRID ? c->numbers[CUDA_CLUSTER] : 1},
     };
     if (!image->has_facts) {
         snprintf(why, size,
@@ -153,7 +153,7 @@ static bool judge_memory(const struct cuda_product *product, char *why, size_t s
 bool cuda_product_judge(const struct cuda_manifest *manifest, const struct cuda_product *product, char *why, size_t why_size)
 {
     const int64_t *n = product->configuration.numbers;
-    if (!judge_shape(manifest, &product->image, why, why_size) || !judge_facts(product, why, why_size) ||
+    if (!judge_shape(manifest, &product->image, why, why_size) || !judge_facts(manifest, product, why, why_size) ||
         !judge_tensor(manifest, &product->image, why, why_size) || !judge_memory(product, why, why_size))
         return false;
     struct cuda_use use = cuda_measured(product);

@@ -140,7 +140,7 @@ struct cuda_workload cuda_workload(const struct layout *layout, const struct cud
     const attest_problem *p = layout->problem;
     const int64_t *n = configuration->numbers;
     struct cuda_workload load = {.dim = p->dim, .dim_v = p->dim_v, .instance = configuration->dim};
-    int64_t pack = manifest->packs ? p->heads_q / p->heads_kv : 1, seeing = 0;
+    int64_t pack = cuda_configuration_pack(manifest, configuration, p), seeing = 0;
     int64_t tiles = (p->seq_q * pack + n[CUDA_TILE_Q] - 1) / n[CUDA_TILE_Q];
     int64_t blocks = (p->seq_kv + n[CUDA_TILE_KV] - 1) / n[CUDA_TILE_KV];
     for (int64_t b = 0; b < p->batch; b++)

@@ -75,9 +75,12 @@ constexpr int SHARED_BYTES = SHARED_BARRIERS + 128;
 constexpr int Q_FULL = SHARED_BARRIERS, Q_FREE = Q_FULL + 8, K_FULL = Q_FREE + 8, K_FREE = K_FULL + 8 * STAGES,
               V_FULL = K_FREE + 8 * STAGES, V_FREE = V_FULL + 8 * STAGES;
 constexpr int COMPUTING_WARPS = GROUPS * 4;
-constexpr int COPYING_REGISTERS = 32, COMPUTING_REGISTERS = GROUPS == 3 ? 160 : 240;
+// A block has what it was launched with, which is 128 or 168 registers a thread, and no more: asking for more waits for ever.
+constexpr int LAUNCH_REGISTERS = 65536 / THREADS / 8 * 8;
+constexpr int COPYING_REGISTERS = GROUPS == 3 ? 32 : 24, COMPUTING_REGISTERS = GROUPS == 3 ? 160 : 240;
 
 static_assert(GROUPS * GROUP_Q == TILE_Q && THREADS == (GROUPS + 1) * GROUP_THREADS && (GROUPS == 2 || GROUPS == 3), "warpgroups");
+static_assert(COPYING_REGISTERS + GROUPS * COMPUTING_REGISTERS <= (GROUPS + 1) * LAUNCH_REGISTERS, "there are enough registers");
 static_assert(V_FREE + 8 * STAGES <= SHARED_BYTES && SHARED_BYTES <= 227 * 1024, "there is room");
 
 ATTEST_CUDA_FACTS(SHARED_BYTES);

@@ -97,6 +97,35 @@ __device__ inline void barrier_arrive_at(uint32_t at, int rank)
                  : "memory");
 }
 
+// What lies at the same address in block `rank`.
+__device__ inline float4 load_at_16(uint32_t from, int rank)
+{
+    float4 value;
+    asm volatile("{\n"
+                 ".reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %4, %5;\n"
+                 "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n"
+                 "}"
+                 : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+                 : "r"(from), "r"(rank)
+                 : "memory");
+    return value;
+}
+
+__device__ inline float2 load_at_8(uint32_t from, int rank)
+{
+    float2 value;
+    asm volatile("{\n"
+                 ".reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %2, %3;\n"
+                 "ld.shared::cluster.v2.f32 {%0, %1}, [there];\n"
+                 "}"
+                 : "=f"(value.x), "=f"(value.y)
+                 : "r"(from), "r"(rank)
+                 : "memory");
+    return value;
+}
+
 /* ---- bulk copies of a box of a tensor ---- */
 
 __device__ inline void map_prefetch(const attest_tensor_map *map)
