@@ -121,7 +121,7 @@ __device__ inline void rows_begin(Rows &rows, Output &O)
         O[n] = 0;
 }
 
-// Sums of whole rows; the maximum in natural units.
+// Sums of whole rows; the maximum in units of log2, rounded as in softmax().
 __device__ inline void rows_end(Rows &rows, float c)
 {
 #pragma unroll
@@ -129,7 +129,7 @@ __device__ inline void rows_end(Rows &rows, float c)
         float &l = rows.l[half];
         l += __shfl_xor_sync(ALL_LANES, l, 1);
         l += __shfl_xor_sync(ALL_LANES, l, 2);
-        rows.m[half] *= rows.m[half] == minus_infinity() ? 1 : c * LN_2;
+        rows.m[half] = rows.m[half] == minus_infinity() ? rows.m[half] : __fmul_rn(rows.m[half], c);
     }
 }
 
@@ -275,7 +275,8 @@ __device__ inline void softmax(Scores &S, Rows &rows, float (&carry)[2], float c
         most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 1));
         most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 2));
         const float base = most == minus_infinity() ? 0 : most * c;
-        carry[half] = exp2_fast(rows.m[half] * c - base);
+        // Rounded, as the base before was: fused it would not be 1 where the maximum has not moved, and l would drift.
+        carry[half] = exp2_fast(__fmul_rn(rows.m[half], c) - base);
         rows.m[half] = most;
         float sum[2] = {0, 0};
 #pragma unroll
@@ -320,14 +321,14 @@ __device__ inline void rescale(Output &O, const float (&carry)[2])
 
 /* ---- the end of a row ---- */
 
-// What O of row r is to be multiplied with; m is in natural units. LSE is written, by the threads that have `first_column`.
+// What O of row r is to be multiplied with; m is in units of log2. LSE is written, by the threads that have `first_column`.
 __device__ inline float finish_row(const attest_cuda_args &args, const attest_tile &tile, int r, float m, float l,
                                    bool first_column)
 {
     if (!(args.flags & (ATTEST_LSE | ATTEST_SINK)) || r >= tile.row_end)
         return l == 0 ? 0 : reciprocal_fast(l);
     const Place place = place_get(args, tile, r);
-    const attest_ending ending = attest_row_ending(args, m, l, place.head);
+    const attest_ending ending = attest_row_ending(args, m * LN_2, l, place.head);
     if (attest_has(args, ATTEST_LSE) && first_column)
         args.lse[attest_row_offset(args, args.stride_lse, tile, place.head, place.i)] = ending.lse;
     return ending.factor;

@@ -172,7 +172,7 @@ __device__ inline void write_joined(const attest_cuda_args &args, const attest_t
         }
 #pragma unroll
         for (int group = 0; group < GROUPS; group++) {
-            weight[group] = m[group] == minus_infinity() ? 0 : exp2_fast((m[group] - most) * LOG2_E);
+            weight[group] = m[group] == minus_infinity() ? 0 : exp2_fast(m[group] - most);
             l += weight[group] * share_end(shared, group, row)->y;
         }
         const float factor = finish_row(args, tile, tile.row_begin + row, most, l, chunk == 0);
