@@ -107,7 +107,7 @@ __device__ inline int tile_of_round(int round)
 __device__ inline Work work_get(const attest_cuda_args &args, int index)
 {
     constexpr float L2_BYTES = 24 << 20;
-    const float head_bytes = (float)args.seq_kv * (float)(args.dim + args.dim_v) * 2 + 1;
+    const float head_bytes = (float)(args.seq_kv + zero_here()) * (float)(args.dim + args.dim_v) * 2 + 1;
     const int heads = args.batch * args.slots, together = (int)fminf(fmaxf(__fdividef(L2_BYTES, head_bytes), 1), (float)heads);
     const int tile = min(index, args.tiles - 1), set = attest_divide(tile, together * args.tiles_q), first = set * together,
               rest = tile - first * args.tiles_q, count = min(together, heads - first), row = attest_divide(rest, count),
