@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST_IMAGES = 512 };
 
@@ -92,53 +93,92 @@ static void image_path(const char *folder, const struct source *source, const st
 
 /* ---- rules ----------------------------------------------------------------------------------------------------------------- */
 
-static void rule_write(const char *folder, const struct source *source, const struct cuda_configuration *image, bool ptx)
+/* The files that a source includes, and those that these include. One that is neither beside the file that includes it nor in
+ * include/ is the toolkit's, and not listed. (The compiler can list them too, but reads each image's source twice to do so.) */
+struct files {
+    char paths[64][256];
+    int count;
+};
+
+static void files_add(struct files *files, const char *path)
+{
+    const int most = sizeof files->paths / sizeof *files->paths;
+    char line[1024], name[128];
+    for (int i = 0; i < files->count; i++)
+        if (strcmp(files->paths[i], path) == 0)
+            return;
+    if (files->count == most || strlen(path) >= sizeof files->paths[0])
+        die("%s: a CUDA source may include %d files, with paths below %zu characters", path, most, sizeof files->paths[0]);
+    strcpy(files->paths[files->count++], path);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        die("%s cannot be read", path);
+    while (fgets(line, sizeof line, file)) {
+        if (sscanf(line, " # include %*1[<\"]%127[^>\"]", name) != 1)
+            continue;
+        const char *slash = strrchr(path, '/');
+        char found[512];
+        snprintf(found, sizeof found, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, name);
+        if (access(found, R_OK) != 0)
+            snprintf(found, sizeof found, "include/%s", name);
+        if (access(found, R_OK) == 0)
+            files_add(files, found);
+    }
+    fclose(file);
+}
+
+static void compile_write(const char *path, const struct files *from, const char *options, const char *kind)
+{
+    printf("%s:", path);
+    for (int i = 0; i < from->count; i++)
+        printf(" %s", from->paths[i]);
+    printf(" tool/prove/cuda_flags.h\n\t@echo \"  NVCC $(@F)\"\n"
+           "\t$(Q)$(NVCC) %s -%s $< -o $@.part > $@.log 2>&1 || { cat $@.log; false; }\n\t$(Q)mv $@.part $@\n",
+           options, kind);
+}
+
+static void fatbin_write(const char *path, const char *kind, const char *arch)
+{
+    printf("IMAGES += %s.fatbin\n%s.fatbin: %s\n\t$(Q)$(FATBINARY) -64 --compress-all --create=$@.part "
+           "--image3=kind=%s,sm=%s,file=$< && mv $@.part $@\n\n",
+           path, path, path, kind, arch);
+}
+
+/* Where there is to be PTX, the binary is made from it: that is what the compiler does on its way from source to binary. */
+static void rule_write(const char *folder, const struct source *source, const struct cuda_configuration *image)
 {
     const int64_t *n = image->numbers;
     const char *arch = arch_of(image) + strlen("sm_"), *flags = source->manifest.flags;
-    char path[512], own[256];
-    image_path(folder, source, image, ptx, path, sizeof path);
+    char path[512], ptx[256], own[256], options[1024];
+    image_path(folder, source, image, false, path, sizeof path);
     snprintf(own, sizeof own, CUDA_IMAGE_FLAGS, arch, arch, image->dtype, image->dim, (long long)n[CUDA_TILE_Q],
              (long long)n[CUDA_TILE_KV], (long long)n[CUDA_STAGES], (long long)n[CUDA_THREADS]);
-    char *code = strstr(own, "code=sm_");
-    printf("%s: %s tool/prove/cuda_flags.h\n\t@echo \"  NVCC $(@F)\"\n", path, source->path);
-    printf("\t$(Q)$(NVCC) %s%s%s ", CUDA_COMMON_FLAGS, *flags ? " " : "", flags);
-    if (ptx) /* -gencode=arch=compute_80,code=compute_80 */
-        printf("%.*scode=compute_%s", (int)(code - own), own, code + strlen("code=sm_"));
-    else
-        printf("%s", own);
-    printf(" -I include -MMD -MF $@.d.part -MT $@ %s $< -o $@.part > $@.log 2>&1 || { cat $@.log; false; }\n\t$(Q)$(tidy) && mv "
-           "$@.part $@\n",
-           ptx ? "-ptx" : "-cubin");
-    printf("IMAGES += %s.fatbin\n%s.fatbin: %s\n\t$(Q)$(FATBINARY) -64 --compress-all --create=$@.part "
-           "--image3=kind=%s,sm=%s,file=$< && "
-           "mv $@.part $@\n\n",
-           path, path, path, ptx ? "ptx" : "elf", arch);
+    snprintf(options, sizeof options, "%s%s%s %s -I include", CUDA_COMMON_FLAGS, *flags ? " " : "", flags, own);
+    struct files from = {.count = 0};
+    files_add(&from, source->path);
+    if (has_ptx(image)) {
+        image_path(folder, source, image, true, ptx, sizeof ptx);
+        compile_write(ptx, &from, options, "ptx");
+        fatbin_write(ptx, "ptx", arch);
+        from.count = 1;
+        strcpy(from.paths[0], ptx);
+    }
+    compile_write(path, &from, options, "cubin");
+    fatbin_write(path, "elf", arch);
 }
-
-/* What the compiler says of the files that an image is made from, without those of the toolkit, which may not be where the images
- * are. */
-static const char tidy[] =
-    "tidy = awk -v t=$@ '{for (i = 1; i <= NF; i++) if ($$i !~ /^[\\/:\\\\]/ && $$i != t) list[n++] = $$i} END {printf \"%s:\", t; "
-    "for (i = 0; i < n; i++) printf \" %s\", list[i]; print \"\"; for (i = 1; i < n; i++) print list[i] \":\"}' $@.d.part > $@.d "
-    "&& rm $@.d.part\n";
 
 static void rules(const char *folder, char **paths)
 {
     static struct source source;
     puts("# Written by scripts/cuda_images.c from the manifests of the kernels.\nIMAGES :=\nimages:\n.PHONY: images\n"
          ".DELETE_ON_ERROR:");
-    puts(tidy);
     for (; *paths; paths++) {
         source_read(*paths, &source);
-        for (int i = 0; i < source.count; i++) {
-            rule_write(folder, &source, &source.images[i], false);
-            if (has_ptx(&source.images[i]))
-                rule_write(folder, &source, &source.images[i], true);
-        }
+        for (int i = 0; i < source.count; i++)
+            rule_write(folder, &source, &source.images[i]);
         cuda_manifest_free(&source.manifest);
     }
-    printf("images: $(IMAGES)\n\t@:\n-include $(IMAGES:%%.fatbin=%%.d)\n");
+    puts("images: $(IMAGES)\n\t@:");
 }
 
 /* ---- table ----------------------------------------------------------------------------------------------------------------- */
