@@ -13,14 +13,18 @@ enum { MEMORY_ALIGN = 256 };
 /* What all of these calls check first. */
 static attest_status begin(attest_context *context, const void *stream)
 {
+    if (!context)
+        return ATTEST_ERROR_ARGUMENT;
     TRY(context_ready(context));
     if (stream && !context->gpu)
         return fail(context_text(context), ATTEST_ERROR_ARGUMENT, "stream is not NULL, and the context is on the CPU");
     return ATTEST_OK;
 }
 
-static attest_status check_range(attest_context *context, const void *device, const void *host, size_t bytes)
+/* And those that copy or set bytes: no bytes are right, wherever they are. */
+static attest_status begin_bytes(attest_context *context, const void *device, const void *host, size_t bytes, const void *stream)
 {
+    TRY(begin(context, stream));
     if (bytes && (!device || !host))
         return fail(context_text(context), ATTEST_ERROR_ARGUMENT, "%s is NULL", device ? "host" : "device");
     return ATTEST_OK;
@@ -30,10 +34,8 @@ attest_status attest_memory_alloc(attest_context *context, size_t bytes, void **
 {
     if (memory)
         *memory = NULL;
-    if (!context)
-        return ATTEST_ERROR_ARGUMENT;
-    struct text why = context_text(context);
     TRY(begin(context, NULL));
+    struct text why = context_text(context);
     if (!memory)
         return fail(why, ATTEST_ERROR_ARGUMENT, "memory is NULL");
     if (context->gpu)
@@ -45,8 +47,6 @@ attest_status attest_memory_alloc(attest_context *context, size_t bytes, void **
 
 attest_status attest_memory_free(attest_context *context, void *memory)
 {
-    if (!context)
-        return ATTEST_ERROR_ARGUMENT;
     TRY(begin(context, NULL));
     if (context->gpu)
         return memory ? gpu_free(context->gpu, memory, context_text(context)) : ATTEST_OK;
@@ -56,50 +56,36 @@ attest_status attest_memory_free(attest_context *context, void *memory)
 
 attest_status attest_memory_put(attest_context *context, void *device, const void *host, size_t bytes, void *stream)
 {
-    if (!context)
-        return ATTEST_ERROR_ARGUMENT;
-    TRY(begin(context, stream));
-    TRY(check_range(context, device, host, bytes));
-    if (!bytes)
-        return ATTEST_OK;
-    if (context->gpu)
+    TRY(begin_bytes(context, device, host, bytes, stream));
+    if (bytes && context->gpu)
         return gpu_put(context->gpu, device, host, bytes, stream, context_text(context));
-    memcpy(device, host, bytes);
+    if (bytes)
+        memcpy(device, host, bytes);
     return ATTEST_OK;
 }
 
 attest_status attest_memory_get(attest_context *context, void *host, const void *device, size_t bytes, void *stream)
 {
-    if (!context)
-        return ATTEST_ERROR_ARGUMENT;
-    TRY(begin(context, stream));
-    TRY(check_range(context, device, host, bytes));
-    if (!bytes)
-        return ATTEST_OK;
-    if (context->gpu)
+    TRY(begin_bytes(context, device, host, bytes, stream));
+    if (bytes && context->gpu)
         return gpu_get(context->gpu, host, device, bytes, stream, context_text(context));
-    memcpy(host, device, bytes);
+    if (bytes)
+        memcpy(host, device, bytes);
     return ATTEST_OK;
 }
 
 attest_status attest_memory_set(attest_context *context, void *device, int byte, size_t bytes, void *stream)
 {
-    if (!context)
-        return ATTEST_ERROR_ARGUMENT;
-    TRY(begin(context, stream));
-    TRY(check_range(context, device, device, bytes));
-    if (!bytes)
-        return ATTEST_OK;
-    if (context->gpu)
+    TRY(begin_bytes(context, device, device, bytes, stream));
+    if (bytes && context->gpu)
         return gpu_set(context->gpu, device, byte, bytes, stream, context_text(context));
-    memset(device, byte, bytes);
+    if (bytes)
+        memset(device, byte, bytes);
     return ATTEST_OK;
 }
 
 attest_status attest_synchronize(attest_context *context, void *stream)
 {
-    if (!context)
-        return ATTEST_ERROR_ARGUMENT;
     TRY(begin(context, stream));
     return context->gpu ? gpu_synchronize(context->gpu, stream, context_text(context)) : ATTEST_OK;
 }
