@@ -129,7 +129,7 @@ $(TESTS) $(FUZZERS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call obj,$(TEST_
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -fopenmp -lm -ldl
 
 # Two tests count the library's calls of an allocator.
-$(BUILD)/tests/test_allocations $(BUILD)/tests/test_cuda_backend: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=posix_memalign
+$(BUILD)/tests/test_allocations $(BUILD)/tests/test_cuda_calls: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=posix_memalign
 
 # Tests of the workbench's own modules: with everything of the workbench but its main().
 TOOL_TESTS := $(patsubst tests/tool/%.c,$(BUILD)/tests/tool/%,$(wildcard tests/tool/test_*.c))

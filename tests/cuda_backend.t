@@ -15,7 +15,7 @@ check "build one without the newest functions" "$CC" $warn -shared -fPIC -DcuLau
 says() {
     name=$1 sentence=$2
     shift 2
-    "$@" "$BUILD/tests/test_cuda_backend" --device > "$work/log" 2>&1
+    "$@" "$BUILD/tests/test_cuda_calls" --device > "$work/log" 2>&1
     [ "$(head -n 1 "$work/log")" = "$sentence" ] && [ "$(tail -n 1 "$work/log")" = "auto: cpu" ]
     result $? "$name: $sentence"
 }
@@ -49,9 +49,11 @@ tap() {
     [ $status = 0 ]
     result $? "$name"
 }
-tap "the backend with a driver that is made up" env LD_LIBRARY_PATH="$work/fake" "$BUILD/tests/test_cuda_backend"
-tap "and with one that has no early launches and no tensor maps" \
-    env LD_LIBRARY_PATH="$work/hollow" "$BUILD/tests/test_cuda_backend" --only runs
+for part in plans calls threads; do
+    tap "$part with a driver that is made up" env LD_LIBRARY_PATH="$work/fake" "$BUILD/tests/test_cuda_$part"
+done
+tap "calls with one that has no early launches and no tensor maps" \
+    env LD_LIBRARY_PATH="$work/hollow" "$BUILD/tests/test_cuda_calls" --only runs
 
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2> /dev/null)
 if [ -n "$nvcc" ]; then

@@ -33,11 +33,11 @@ check_exit 66 "with the race it is reported" "$work/race" race
 
 out=$BUILD/tsan
 check "build with -fsanitize=thread" make -j2 NVCC= BUILD="$out" CC=clang-14 WERROR= CFLAGS="$flags" "$out/tests/test_threads" "$out/tests/test_determinism" \
-    "$out/tests/test_cuda_backend"
+    "$out/tests/test_cuda_threads"
 for test in 'shared plan' questions 'inside OpenMP'; do
     check "test_threads: $test" "$out/tests/test_threads" --quick --only "$test"
 done
 check "build a driver that is made up" "$CC" -std=c11 -D_GNU_SOURCE -Iinclude -shared -fPIC tests/cuda/fake_driver.c -o "$work/libcuda.so.1"
-check "test_cuda_backend: threads" env LD_LIBRARY_PATH="$work" "$out/tests/test_cuda_backend" --only threads
+check "test_cuda_threads" env LD_LIBRARY_PATH="$work" "$out/tests/test_cuda_threads"
 check "test_determinism: threads" "$out/tests/test_determinism" --quick --only 'threads and runs'
 finish
