@@ -342,7 +342,7 @@ static double values_other(const struct instance *in, struct rng *rng, char tens
 /* A call is captured into a graph, and the graph replayed with other contents in the same memory. */
 static void graphs(void)
 {
-    static const char *const lines[] = {"b2:hq8:hkv2:sq100:skv200:d64:causal:br:lse", "b1:hq8:hkv2:sq1:skv2100:d128:lse",
+    static const char *const lines[] = {"b2:hq8:hkv2:sq100:skv200:d64:causal:br:lse", "b2:hq8:hkv2:sq1:skv5000:d128:lse",
                                         "b2:hq8:hkv2:sq1:skv900:d64:lens:page=16,130:lse"};
     attest_context *context = context_on("cuda");
     become_current();
@@ -582,14 +582,14 @@ static void current_context(void)
 /* With ATTEST_INVARIANT: one sequence alone, in a batch, and in pages. */
 static void invariance(void)
 {
-    enum { BATCH = 64, KEYS = 700 };
+    enum { BATCH = 64, KEYS = 1500 };
     attest_context *context = context_on("cuda");
     for (size_t t = 0; context && t < sizeof dtypes / sizeof *dtypes; t++) {
         attest_problem alone, batch, paged;
         struct instance one, many, pages;
         int32_t keys[BATCH];
         char line[160];
-        snprintf(line, sizeof line, "b1:hq8:hkv2:sq1:skv%d:d64:lens:lse:invariant", KEYS);
+        snprintf(line, sizeof line, "b1:hq8:hkv2:sq1:skv%d:d128:lens:lse:invariant", KEYS);
         if (!problem_of(dtypes[t], line, &alone))
             continue;
         batch = alone;
@@ -602,7 +602,7 @@ static void invariance(void)
         paged.stride_page_table = (KEYS + 15) / 16;
         attest_problem_pack(&paged);
         for (int b = 0; b < BATCH; b++)
-            keys[b] = (int32_t)(KEYS - 11 * ((b + BATCH - 5) % BATCH));
+            keys[b] = (int32_t)(KEYS - 23 * ((b + BATCH - 5) % BATCH));
         struct instance_options options = {.keys = keys};
         struct instance_options of_one = {.keys = keys + 5, .first_batch = 5};
         if (!instance_create(&one, &alone, tap.seed, &of_one) || !instance_create(&many, &batch, tap.seed, &options) ||
