@@ -340,6 +340,14 @@ static void grids(void)
         {"fwd:f16:b1:h4:sq1:skv32768:d64:invariant", ATTEST_LAUNCH_SPLIT, 512, 4, 128, 256, (size_t)512 * 32 * 68 * 4},
         {"fwd:f16:b100:h4:sq1:skv32768:d64", ATTEST_LAUNCH_SPLIT, 400, 0, 1, 32768, 0},
         {"fwd:f16:b100:h4:sq1:skv1000:d64:invariant", ATTEST_LAUNCH_SPLIT, 1600, 400, 4, 256, (size_t)1600 * 32 * 68 * 4},
+        /* a power of two, at most 8, and no more than there are tiles or multiprocessors */
+        {"fwd:f16:b2:h4:sq1:skv0:d64", ATTEST_LAUNCH_JOINED, 8, 0, 1, 64, 0},
+        {"fwd:f16:b1:h4:sq1:skv64:d64", ATTEST_LAUNCH_JOINED, 4, 0, 1, 64, 0},
+        {"fwd:f16:b1:h4:sq1:skv65:d64", ATTEST_LAUNCH_JOINED, 8, 0, 2, 64, 0},
+        {"fwd:f16:b1:h4:sq1:skv300:d64", ATTEST_LAUNCH_JOINED, 16, 0, 4, 128, 0},
+        {"fwd:f16:b1:h4:sq1:skv32768:d64", ATTEST_LAUNCH_JOINED, 32, 0, 8, 4096, 0},
+        {"fwd:f16:b10:h4:sq1:skv32768:d64", ATTEST_LAUNCH_JOINED, 80, 0, 2, 16384, 0},
+        {"fwd:f16:b100:h4:sq1:skv32768:d64", ATTEST_LAUNCH_JOINED, 400, 0, 1, 32768, 0},
     };
     for (size_t i = 0; i < sizeof want / sizeof *want; i++)
         for (int pdl = 0; pdl < 2; pdl++)
@@ -374,6 +382,8 @@ static void grids(void)
                                   "%d pieces of %d", first->args.splits, first->args.split_keys);
                         tap_check(first->args.partial == (size ? workspace : NULL), "partial is %p", (void *)first->args.partial);
                         tap_check(!first->early, "the first kernel must not be early");
+                        unsigned cluster = want[i].launch == ATTEST_LAUNCH_JOINED ? (unsigned)want[i].splits : 0;
+                        tap_check(first->cluster == cluster, "clusters of %u", first->cluster);
                         bool grid = want[i].launch == ATTEST_LAUNCH_GRID;
                         tap_check(first->grid_y == (grid ? 4u : 1u) && first->grid_z == (grid ? 2u : 1u),
                                   "the grid is %u x %u x %u", first->grid, first->grid_y, first->grid_z);
@@ -391,6 +401,55 @@ static void grids(void)
                 free(made);
             }
     tap_check(fake->depth == 0, "%d contexts are left on the stack", fake->depth);
+}
+
+/* Grids are made of whole clusters; what cannot be one is not taken. */
+static void clusters(void)
+{
+    struct made *made = kernel_make(ATTEST_LAUNCH_GRID, 0);
+    for (uint32_t i = 0; i < made->kernel.image_count; i++)
+        made->images[i].cluster = 4;
+    attest_context *context = context_on("cuda", &made->kernel);
+    for (int tiles = 0; tiles < 10; tiles++) {
+        attest_problem p = problem_of("fwd:f16:b2:h3:sq1:skv50:d64");
+        attest_problem_init(&p, ATTEST_F16, 2, 3, 3, tiles * 32, 50, 64);
+        attest_tensors t = tensors_of();
+        attest_plan *plan = NULL;
+        int before = fake->launches;
+        unsigned want = (unsigned)(tiles + 3) / 4 * 4;
+        t.o = (void *)(uintptr_t)0x70000000000;
+        t.q = (void *)(uintptr_t)0x30000000000;
+        t.k = (void *)(uintptr_t)0x10000000000;
+        t.v = (void *)(uintptr_t)0x20000000000;
+        if (tap_case("%d tiles", tiles) &&
+            tap_check(attest_plan_create(context, &p, "made_up", &plan) == ATTEST_OK &&
+                          attest_run(context, plan, &t, NULL, 0, NULL) == ATTEST_OK && fake->launches == before + (tiles > 0),
+                      "%s", attest_context_detail(context)) &&
+            tiles)
+            tap_check(launch_back(0)->grid == want && launch_back(0)->grid_y == 3 && launch_back(0)->grid_z == 2,
+                      "the grid is %u, not %u", launch_back(0)->grid, want);
+        attest_plan_destroy(plan);
+    }
+    attest_context_destroy(context);
+    static const struct {
+        uint32_t launch, cluster;
+        uint64_t refuses;
+        const char *sentence;
+    } bad[] = {{ATTEST_LAUNCH_GRID, 3, 0, "has a cluster that cannot be"},
+               {ATTEST_LAUNCH_GRID, 16, 0, "has a cluster that cannot be"},
+               {ATTEST_LAUNCH_TILE, 2, 0, "has a cluster that cannot be"},
+               {ATTEST_LAUNCH_JOINED, 8, 0, "kernel.refuses must have ATTEST_INVARIANT"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        made->kernel.launch = bad[i].launch;
+        made->kernel.refuses = bad[i].refuses;
+        for (uint32_t n = 0; n < made->kernel.image_count; n++)
+            made->images[n].cluster = bad[i].cluster;
+        context = context_on("cuda", NULL);
+        tap_check(attest_context_add_cuda_kernel(context, &made->kernel) == ATTEST_ERROR_ARGUMENT, "case %zu is taken", i);
+        says(context, bad[i].sentence);
+        attest_context_destroy(context);
+    }
+    free(made);
 }
 
 /* What explain says of a kernel of the library on a GPU, and of those on the CPU. */
@@ -464,7 +523,7 @@ static void maps(void)
           {.type = 6, .rank = 5, .sizes = {64, 2, 100, 2, 2}, .strides = {12800, 128, 25600, 51200}, .box = {32, 2, 16, 1, 1}}}},
         {"fwd:f16:b2:hq4:hkv2:sq100:skv50:d64:o=f32:varlenq=150:lens:page=16,9",
          {{.type = 6, .rank = 5, .sizes = {64, 2, 150, 2, 1}, .strides = {128, 512, 256, 16}, .box = {32, 2, 16, 1, 1}},
-          {.type = 6, .rank = 4, .sizes = {64, 16, 2, 9}, .strides = {256, 128, 4096}, .box = {64, 64, 1, 1}},
+          {.type = 6, .rank = 4, .sizes = {64, 16, 2, 9}, .strides = {256, 128, 4096}, .box = {64, 16, 1, 1}},
           {.type = 7, .rank = 5, .sizes = {64, 2, 150, 2, 1}, .strides = {256, 1024, 512, 16}, .box = {32, 2, 16, 1, 1}}}},
         {"fwd:f16:b1:hq4:hkv2:sq1:skv0:d64",
          {{.type = 6, .rank = 5, .sizes = {64, 2, 1, 2, 1}, .strides = {128, 128, 256, 512}, .box = {32, 2, 16, 1, 1}},
@@ -523,10 +582,29 @@ static void maps(void)
         says(context, "there is no tensor map of tensors.q: something made up (CUDA_ERROR_FAKE, CUDA error 1)");
         attest_plan_destroy(plan);
     }
-    attest_problem p = problem_of("fwd:f16:b1:hq3:hkv1:sq1:skv4:d64");
+    /* 3 heads do not divide 32 rows: they are not packed. */
+    attest_problem p = problem_of("fwd:f16:b1:hq3:hkv1:sq40:skv0:d64");
     attest_plan *plan = NULL;
-    tap_check(attest_plan_create(context, &p, "made_up", &plan) == ATTEST_ERROR_UNSUPPORTED, "3 heads in 32 rows");
-    says(context, "32 rows are no multiple of 3 heads");
+    attest_tensors t = {.size = sizeof t, .q = (void *)(uintptr_t)0x30000000000, .o = (void *)(uintptr_t)0x40000000000};
+    int before = fake->maps;
+    tap_check(attest_plan_create(context, &p, "made_up", &plan) == ATTEST_OK &&
+                  attest_run(context, plan, &t, NULL, 0, NULL) == ATTEST_OK,
+              "%s", attest_context_detail(context));
+    const struct fake_map *got = &fake->map[before % FAKE_MAPS];
+    tap_check(launch_back(0)->args.pack == 1 && launch_back(0)->grid == 6, "%u blocks of %d heads", launch_back(0)->grid,
+              launch_back(0)->args.pack);
+    tap_check(got->sizes[1] == 1 && got->sizes[2] == 40 && got->sizes[3] == 3 && got->box[1] == 1 && got->box[2] == 32,
+              "the map of Q is %llu x %llu x %llu", (unsigned long long)got->sizes[1], (unsigned long long)got->sizes[2],
+              (unsigned long long)got->sizes[3]);
+    attest_plan_destroy(plan);
+    static const int pages[] = {1, 4, 12, 48, 96};
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+        char line[80];
+        snprintf(line, sizeof line, "fwd:f16:b1:h1:sq1:skv4:d64:page=%d,100", pages[i]);
+        p = problem_of(line);
+        tap_check(attest_plan_create(context, &p, "made_up", &plan) == ATTEST_ERROR_UNSUPPORTED, "pages of %d keys", pages[i]);
+        says(context, "its blocks of 64 keys do not go with pages of ");
+    }
     p = problem_of("fwd:f16:b1:h1:sq1:skv4:d64");
     p.stride_k[2] = -64;
     tap_check(attest_plan_create(context, &p, "made_up", &plan) == ATTEST_ERROR_UNSUPPORTED, "a negative stride");
@@ -538,8 +616,8 @@ static void maps(void)
 int main(int argc, char **argv)
 {
     static const struct tap_test tests[] = {
-        {"images", images}, {"refusals", refusals},         {"tables", tables},   {"arguments", arguments},
-        {"grids", grids},   {"explanations", explanations}, {"library", library}, {"maps", maps},
+        {"images", images},     {"refusals", refusals},         {"tables", tables},   {"arguments", arguments}, {"grids", grids},
+        {"clusters", clusters}, {"explanations", explanations}, {"library", library}, {"maps", maps},
     };
     return made_up_main(argc, argv, tests, sizeof tests / sizeof *tests);
 }

@@ -14,7 +14,8 @@ enum { FAKE_LAUNCHES = 4096, FAKE_MAPS = 64 };
 struct fake_launch {
     char function[32]; /* attest_kernel or attest_combine */
     unsigned grid, grid_y, grid_z, block, shared;
-    bool early; /* with programmatic stream serialization */
+    bool early;       /* with programmatic stream serialization */
+    unsigned cluster; /* blocks of one, if the launch says so, else 0 */
     bool captured;
     void *stream;
     int device;

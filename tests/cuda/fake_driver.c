@@ -479,7 +479,7 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int
 }
 
 static int launch(struct function *function, const unsigned *grid, const unsigned *block, unsigned shared, void *stream, bool early,
-                  void **parameters)
+                  unsigned cluster, void **parameters)
 {
     bool combine = strcmp(function->name, "attest_combine") == 0;
     int failure = take(combine ? &fake_cuda.fail_combine : &fake_cuda.fail_launch);
@@ -496,6 +496,7 @@ static int launch(struct function *function, const unsigned *grid, const unsigne
                                .block = block[0],
                                .shared = shared,
                                .early = early,
+                               .cluster = cluster,
                                .captured = stream && ((struct stream *)stream)->captures,
                                .stream = stream,
                                .device = current_device(),
@@ -514,7 +515,7 @@ int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned 
 {
     BEGIN;
     return extra ? 1
-                 : launch(function, (unsigned[]){x, y, z}, (unsigned[]){block_x, block_y, block_z}, shared, stream, false,
+                 : launch(function, (unsigned[]){x, y, z}, (unsigned[]){block_x, block_y, block_z}, shared, stream, false, 0,
                           parameters);
 }
 
@@ -525,6 +526,7 @@ struct attribute {
     union {
         char pad[64];
         int allowed;
+        unsigned cluster[3];
     } value;
 };
 struct config {
@@ -538,10 +540,15 @@ int cuLaunchKernelEx(const struct config *config, void *function, void **paramet
 int cuLaunchKernelEx(const struct config *config, void *function, void **parameters, void **extra)
 {
     BEGIN;
-    bool early = config->count == 1 && config->attributes[0].id == 6 && config->attributes[0].value.allowed == 1;
-    return extra || config->count != 1
-               ? 1
-               : launch(function, config->grid, config->block, config->shared, config->stream, early, parameters);
+    const struct attribute *attribute = config->attributes;
+    if (extra || config->count != 1 || (attribute->id != 6 && attribute->id != 4))
+        return 1;
+    bool early = attribute->id == 6 && attribute->value.allowed == 1;
+    unsigned cluster = attribute->id == 4 ? attribute->value.cluster[0] : 0;
+    if (attribute->id == 4 &&
+        (!cluster || config->grid[0] % cluster || attribute->value.cluster[1] != 1 || attribute->value.cluster[2] != 1))
+        return 1;
+    return launch(function, config->grid, config->block, config->shared, config->stream, early, cluster, parameters);
 }
 
 int cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address, const uint64_t *sizes, const uint64_t *strides,

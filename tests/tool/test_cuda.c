@@ -205,7 +205,7 @@ static void manifest_bad(void)
         {"tile_kv [d128] = 32", "tile_kv [sm_80 sm_90] = 32", "can never hold"},
         {"dims = 64 128", "dims [f16] = 64 128", "k.manifest:5: dims cannot have a condition"},
         {"threads = 32 * 4", "threads = 100", "threads must be a multiple of 32"},
-        {"launch = tile", "launch = heap", "k.manifest:14: launch is 'heap'; write tile, persistent, split or grid"},
+        {"launch = tile", "launch = heap", "k.manifest:14: launch is 'heap'; write tile, persistent, split, grid or joined"},
         {"launch = tile", "launch = split", "launch = split needs partial and split_keys"},
         {"launch = tile", "launch = tile\npartial = 66", "partial and split_keys are for launch = split"},
         {"tensor = hmma", "tensor = gmma", "tensor = gmma needs sm_90a"},
@@ -229,6 +229,9 @@ static void manifest_bad(void)
         {"summary = a test", "tiles = 48x64 32x32 48x64", "k.manifest:2: 48x64 is there twice"},
         {"summary = a test", "tiles =", "k.manifest:2: tiles is empty"},
         {"summary = a test", "rows_most = 0 - 1", "rows_most is -1 for f16 d64 sm_80"},
+        {"summary = a test", "cluster = 3", "cluster must be 1, 2, 4 or 8"},
+        {"summary = a test", "cluster = 2", "clusters need launch = grid or joined, and sm_90 or later"},
+        {"launch = tile", "launch = joined", "launch = joined needs cluster = 2, 4 or 8, and refuses = invariant"},
         {"space = tile_q", "space = registers", "k.manifest:19: 'registers' cannot be searched"},
         {"summary = a test", "summary = \xff", "k.manifest:2: the value of summary is not UTF-8 text"},
     };
