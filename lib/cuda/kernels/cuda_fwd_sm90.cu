@@ -295,6 +295,8 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
     extern __shared__ __align__(1024) unsigned char shared[];
     const uint32_t base = shared_address(shared);
     if (threadIdx.x == 0) {
+        for (int i = 0; i < 3; i++)
+            map_prefetch(&maps.map[i]);
         barrier_init(base + Q_FULL, 1);
         barrier_init(base + Q_FREE, COMPUTING_WARPS);
         for (int stage = 0; stage < STAGES; stage++) {

@@ -204,6 +204,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(ATT
     if (together.row_begin >= together.row_end)
         return;
     if (threadIdx.x == 0) {
+        for (int i = 0; i < 3; i++)
+            map_prefetch(&maps.map[i]);
         barrier_init(base + Q_FULL, 1);
         for (int group = 0; group < GROUPS; group++) {
             barrier_init(base + K_FULL + 8 * group, 1);
