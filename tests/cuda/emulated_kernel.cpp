@@ -3,30 +3,92 @@
  */
 #include "emulation.h"
 
-alignas(128) unsigned char shared[232448]; /* what extern __shared__ memory is */
+alignas(1024) unsigned char shared[emulation::SHARED_MOST + 1024];
 
 #include KERNEL
+#include "emulated.h"
 
+#ifndef EMULATED_MANIFEST /* a kernel in tiles, which has no wishes */
+#define EMULATED_MANIFEST                                                                                                          \
+    {                                                                                                                              \
+        ATTEST_LAUNCH_TILE, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}                                                                    \
+    }
+#define EMULATED_LAUNCH 1
+#endif
+#define EMULATED_SPLIT (EMULATED_LAUNCH == 3)
+
+static const emulated_manifest manifest = EMULATED_MANIFEST;
 static attest_cuda_args launched;
+static attest_cuda_maps maps_launched;
+
+/* A template, so that the way that is not taken is not compiled. */
+template <typename Kernel> static void call(Kernel kernel)
+{
+    if constexpr (std::is_invocable_v<Kernel, attest_cuda_args, attest_cuda_maps>)
+        kernel(launched, maps_launched);
+    else
+        kernel(launched);
+}
 
 static void one_thread()
 {
-    attest_kernel(launched);
+    call(attest_kernel);
 }
 
-/* Launches one block for each tile, from rubbish in shared memory. */
-extern "C" void emulated_launch(const attest_cuda_args *args, int side_by_side)
+/* One block, from rubbish in shared memory; what it did not ask for has to stay as it is. */
+static void one_block(unsigned x, unsigned y, unsigned z, bool side_by_side, uint32_t bytes, void (*thread)())
 {
+    memset(shared, 0xff, sizeof shared);
+    blockIdx = {x, y, z};
+    emulation::shared_bytes = bytes;
+    emulation::run_block(ATTEST_THREADS, side_by_side, thread);
+    for (size_t at = bytes; at < sizeof shared; at++)
+        if (shared[at] != 0xff)
+            emulation::stop("byte %zu of shared memory was written, of %u", at, bytes);
+}
+
+static void grid(unsigned x, unsigned y, unsigned z, bool side_by_side, uint32_t bytes, void (*thread)())
+{
+    gridDim = {x, y, z};
+    for (unsigned k = 0; k < z; k++)
+        for (unsigned j = 0; j < y; j++)
+            for (unsigned i = 0; i < x; i++)
+                one_block(i, j, k, side_by_side, bytes, thread);
+}
+
+#if EMULATED_SPLIT
+static void one_thread_of_combine()
+{
+    call(attest_combine);
+}
+#endif
+
+extern "C" void emulated_launch(const attest_cuda_args *args, const attest_cuda_maps *maps, int side_by_side)
+{
+    enum { PERSISTENT_BLOCKS = 5 };
     launched = *args;
-    gridDim.x = (unsigned)args->tiles;
-    for (int32_t tile = 0; tile < args->tiles; tile++) {
-        memset(shared, 0xff, sizeof shared);
-        blockIdx.x = (unsigned)tile;
-        emulation::run_block(ATTEST_THREADS, side_by_side != 0, one_thread);
-    }
+    if (maps)
+        maps_launched = *maps;
+    unsigned tiles = (unsigned)args->tiles, bytes = attest_facts.dynamic_shared;
+    bool together = side_by_side != 0;
+    if (manifest.launch == ATTEST_LAUNCH_GRID)
+        grid((unsigned)args->tiles_q, (unsigned)args->slots, (unsigned)args->batch, together, bytes, one_thread);
+    else if (manifest.launch == ATTEST_LAUNCH_PERSISTENT)
+        grid(tiles < PERSISTENT_BLOCKS ? tiles : PERSISTENT_BLOCKS, 1, 1, together, bytes, one_thread);
+    else
+        grid(tiles * (unsigned)args->splits, 1, 1, together, bytes, one_thread);
+#if EMULATED_SPLIT
+    if (args->splits > 1)
+        grid(tiles, 1, 1, together, 0, one_thread_of_combine);
+#endif
 }
 
 extern "C" const attest_cuda_facts *emulated_facts(void)
 {
     return &attest_facts;
+}
+
+extern "C" const emulated_manifest *emulated_manifest_get(void)
+{
+    return &manifest;
 }

@@ -1,0 +1,45 @@
+#!/bin/sh
+# Builds a CUDA kernel for the CPU and runs it in emulation (emulation.h) against the oracle, from the root of the repository, after
+# make and make tests:
+#
+#     tests/cuda/emulate.sh KERNEL.cu ARCH DTYPE DIM [PROBLEM...]
+#     tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm80.cu sm_80 f16 64 fwd:f16:b1:h2:s100:d64:lse
+#
+# Without problems it takes random ones with every feature that the manifest does not refuse; ATTEST_TEST_LONG=1 takes more. The
+# headers beside the kernel come with it, but for those that tests/cuda has an emulation of. The array of shared memory has to be
+# called `shared`. EMULATED_BUILD=FILE only builds that program. EMULATED_CXXFLAGS are flags for the compiler, such as -g -O0.
+set -eu
+[ $# -ge 4 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+kernel=$1 arch=$2 dtype=$3 dim=$4
+shift 4
+BUILD=${BUILD:-build}
+CC=${CC:-gcc}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+mkdir "$work/include"
+cp include/attest.h "$work/include/"
+sed -e 's/asm("cvt\.f32\.f16 .*/value = attest_f16_to_float(half);/' \
+    -e 's/asm("cvt\.rn\.f16\.f32 .*/half = attest_f16_from_float(value);/' \
+    -e 's/asm("cvt\.rn\.bf16\.f32 .*/bits = attest_bf16_from_float(value);/' include/attest_kernel_cuda.h > "$work/include/attest_kernel_cuda.h"
+for header in lib/cuda/kernels/*.cuh "$(dirname "$kernel")"/*.cuh tests/cuda/*.cuh; do
+    [ ! -f "$header" ] || cp "$header" "$work/"
+done
+cp "$kernel" "$work/kernel.cu"
+
+flags=${EMULATED_FLAGS:-$work/emulated_flags}
+manifest=$(for name in manifest expression configure resources image; do echo "$BUILD/obj/tool/prove/cuda_$name.o"; done)
+common=$(for name in drive gen instance tap tolerance; do echo "$BUILD/obj/tests/$name.o"; done)
+# shellcheck disable=SC2086
+[ -x "$flags" ] || $CC -std=c11 -D_GNU_SOURCE -O1 -Iinclude -Itool tests/cuda/emulated_flags.c $manifest -o "$flags" -ljansson
+"$flags" "$kernel" "$arch" "$dtype" "$dim" > "$work/manifest.h"
+$CC -std=c11 -D_GNU_SOURCE -O2 -Iinclude -Itests -fopenmp -c tests/cuda/emulate.c -o "$work/emulate.o"
+# shellcheck disable=SC2086
+g++ -std=c++17 -O2 -Wall -Wno-unknown-pragmas -ffp-contract=off ${EMULATED_CXXFLAGS:-} -I"$work/include" -Itests/cuda \
+    -include "$work/manifest.h" -DKERNEL="\"$work/kernel.cu\"" -c tests/cuda/emulated_kernel.cpp -o "$work/kernel.o"
+program=${EMULATED_BUILD:-$work/program}
+# shellcheck disable=SC2086
+g++ -fopenmp -o "$program" "$work/kernel.o" "$work/emulate.o" $common "$BUILD/libattest.a" -lm
+[ -z "${EMULATED_BUILD:-}" ] || exit 0
+[ $# = 0 ] || export EMULATED_PROBLEMS="$*"
+"$program"

@@ -1,0 +1,112 @@
+/*
+ * matrix.h - what tensor cores do with 16-bit elements, for the emulation: the product of a step of 16, added to float32.
+ *
+ * Products are exact. They and the accumulator are brought to the largest exponent among them, cut off (toward zero) FRACTION bits
+ * below it, summed exactly, and the sum is cut off to float32. That is what an H100 has been seen to do for every step of 16; with
+ * EMULATED_SUMS=nearest in the environment sums are exact and rounded to the nearest instead, to tell what the cutting does.
+ */
+#ifndef EMULATED_MATRIX_H
+#define EMULATED_MATRIX_H
+
+#include "emulation.h"
+
+namespace emulation
+{
+constexpr int STEP = 16, FRACTION = 25, MOST_COLUMNS = 256;
+
+/* The kernel's elements. */
+inline float element_value(uint16_t bits)
+{
+#if ATTEST_DTYPE == 2
+    static const std::vector<float> values = [] {
+        std::vector<float> all(1 << 16);
+        for (int n = 0; n < 1 << 16; n++)
+            all[n] = attest_f16_to_float((uint16_t)n);
+        return all;
+    }();
+    return values[bits];
+#else
+    uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return value;
+#endif
+}
+
+/* A row of A or a column of B: STEP elements, and where each begins. */
+struct Line {
+    double value[STEP];
+    int exponent[STEP];
+    bool finite;
+};
+
+constexpr int NOTHING = -10000; /* the exponent of 0 */
+
+inline int exponent_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return value == 0 ? NOTHING : (int)(bits >> 52 & 0x7ff) - 1023; /* no 16-bit element or float is denormal as a double */
+}
+
+inline double power_of_2(int exponent)
+{
+    uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+inline void line_set(Line &line, int k, uint16_t bits)
+{
+    double value = (double)element_value(bits);
+    if (k == 0)
+        line.finite = true;
+    line.value[k] = value;
+    line.exponent[k] = exponent_of(value);
+    line.finite = line.finite && std::isfinite(value);
+}
+
+inline float cut_to_float(double value)
+{
+    float rounded = (float)value;
+    if (std::isfinite(rounded) && fabs((double)rounded) > fabs(value)) {
+        uint32_t bits = bits_of(rounded) - 1;
+        memcpy(&rounded, &bits, sizeof bits);
+    }
+    return rounded;
+}
+
+inline bool sums_are_cut()
+{
+    static const bool cut = !getenv("EMULATED_SUMS") || strcmp(getenv("EMULATED_SUMS"), "nearest") != 0;
+    return cut;
+}
+
+inline float multiply_add(const Line &a, const Line &b, float c)
+{
+    if (!a.finite || !b.finite || !std::isfinite(c) || !sums_are_cut()) {
+        double sum = (double)c;
+        for (int k = 0; k < STEP; k++)
+            sum += a.value[k] * b.value[k];
+        return (float)sum;
+    }
+    int top = exponent_of((double)c);
+    for (int k = 0; k < STEP; k++) {
+        int exponent = a.exponent[k] + b.exponent[k];
+        top = exponent > top ? exponent : top;
+    }
+    if (top <= NOTHING / 2)
+        return c;
+    double scale = power_of_2(FRACTION - top);
+    int32_t part[STEP]; /* below 2^(FRACTION + 2) each */
+    for (int k = 0; k < STEP; k++)
+        part[k] = (int32_t)(a.value[k] * b.value[k] * scale);
+    int64_t sum = (int64_t)((double)c * scale);
+    for (int k = 0; k < STEP; k++)
+        sum += part[k];
+    return cut_to_float((double)sum * power_of_2(top - FRACTION));
+}
+} // namespace emulation
+
+#endif

@@ -1,0 +1,568 @@
+/*
+ * ptx_sm90.cuh - what lib/cuda/kernels/ptx_sm90.cuh has, for the emulation: barriers in shared memory, bulk tensor copies and wgmma.
+ *
+ * All that is asynchronous is done as late as may be. A bulk load arrives when no thread can go on without it; until then its place
+ * holds NaN. A bulk store is done when its thread waits for it. A wgmma is computed, by each warp for its own rows, when the warp
+ * waits for it: until then its accumulators are NaN, and what it reads from shared memory is read no sooner.
+ */
+#ifndef EMULATED_PTX_SM90_CUH
+#define EMULATED_PTX_SM90_CUH
+
+#include "ptx.cuh"
+#include "matrix.h"
+#include "tensor_map.h"
+
+namespace emulation
+{
+inline const bool proxies_are_watched = (proxies_matter = true);
+
+inline void forget_writers()
+{
+    writer.assign(SHARED_MOST / 4, 0);
+    for (auto &list : unfenced)
+        list.clear();
+}
+inline const bool writers_are_forgotten = (at_begin_of_block().push_back(forget_writers), true);
+
+/* Memory that the asynchronous proxy reads. */
+inline const unsigned char *proxy_read(uint32_t address, uint32_t bytes, const char *who)
+{
+    const unsigned char *memory = shared_at(address, bytes, 1);
+    for (uint32_t word = (address - SHARED_BASE) / 4; word < (address - SHARED_BASE + bytes + 3) / 4; word++)
+        if (writer[word])
+            stop("%s reads shared address %u, which thread %d wrote and did not proxy_fence", who, SHARED_BASE + word * 4,
+                 writer[word] - 1);
+    return memory;
+}
+
+inline void proxy_wrote(uint32_t address, uint32_t bytes)
+{
+    for (uint32_t word = (address - SHARED_BASE) / 4; word < (address - SHARED_BASE + bytes) / 4; word++)
+        writer[word] = 0;
+}
+
+/* The swizzle of 128 bytes: chunks of 16 bytes change places, in a pattern of 1024 bytes. Of 64 and 32 bytes likewise. */
+inline uint32_t swizzled(uint32_t address, uint32_t span)
+{
+    return address ^ ((address >> 7 & (span / 16 - 1)) << 4);
+}
+
+/* ---- barriers in shared memory ---- */
+
+struct MemoryBarrier : Barrier { /* generation: phases that are complete; arrived, participants: of the running one */
+    int64_t bytes;               /* that are expected and have not come */
+    bool known;                  /* to the asynchronous proxy: barrier_init_fence was called */
+    int maker;
+};
+inline std::map<uint32_t, MemoryBarrier> memory_barriers;
+constexpr uint64_t BARRIER_MARK = 0xba881e4ba881e4ff;
+
+inline void forget_barriers()
+{
+    memory_barriers.clear();
+}
+inline const bool barriers_are_forgotten = (at_begin_of_block().push_back(forget_barriers), true);
+
+inline MemoryBarrier &barrier_at(uint32_t at)
+{
+    unsigned char *memory = shared_at(at, 8, 8);
+    auto found = memory_barriers.find(at);
+    if (found == memory_barriers.end())
+        stop("there is no barrier at shared address %u", at);
+    if (memcmp(memory, &BARRIER_MARK, 8) != 0)
+        stop("the barrier at shared address %u was written over", at);
+    return found->second;
+}
+
+inline void barrier_look(MemoryBarrier &barrier)
+{
+    if (barrier.arrived < barrier.participants || barrier.bytes != 0)
+        return;
+    barrier.arrived = 0;
+    barrier.generation++;
+}
+
+inline void barrier_count(uint32_t at, int64_t bytes)
+{
+    MemoryBarrier &barrier = barrier_at(at);
+    if (barrier.arrived == barrier.participants)
+        stop("more than %d threads arrive at the barrier at shared address %u", barrier.participants, at);
+    barrier.bytes += bytes;
+    barrier.arrived++;
+    barrier_look(barrier);
+}
+} // namespace emulation
+
+inline void barrier_init(uint32_t at, int arrivals)
+{
+    using namespace emulation;
+    memcpy(shared_at(at, 8, 8), &BARRIER_MARK, 8);
+    MemoryBarrier barrier = {};
+    barrier.participants = arrivals;
+    barrier.what = "the barrier at shared address";
+    barrier.number = (int)at;
+    barrier.maker = current;
+    memory_barriers[at] = barrier;
+}
+
+inline void barrier_init_fence()
+{
+    for (auto &entry : emulation::memory_barriers)
+        entry.second.known = entry.second.known || entry.second.maker == emulation::current;
+}
+
+inline void barrier_expect(uint32_t at, int bytes)
+{
+    emulation::barrier_count(at, bytes);
+}
+
+inline void barrier_arrive(uint32_t at)
+{
+    emulation::barrier_count(at, 0);
+}
+
+inline void barrier_wait(uint32_t at, uint32_t parity)
+{
+    emulation::MemoryBarrier &barrier = emulation::barrier_at(at);
+    while ((barrier.generation & 1) == (int)(parity & 1))
+        emulation::sleep(barrier);
+}
+
+/* ---- bulk tensor copies ---- */
+
+namespace emulation
+{
+inline const emulated_map &map_get(const attest_tensor_map *map, uint32_t rank)
+{
+    const emulated_map &found = *reinterpret_cast<const emulated_map *>(map);
+    if (found.magic != EMULATED_MAP_MAGIC || found.rank != rank)
+        stop("a copy with %u coordinates needs a tensor map of as many dimensions", rank);
+    return found;
+}
+
+/* Calls `each` with the shared address, the place in global memory (NULL outside of the tensor) and the bytes of each row of the box
+ * that is swizzled as one: chunks of 16 bytes. */
+template <typename Each> inline void map_walk(const emulated_map &map, uint32_t base, const int *first, Each each)
+{
+    uint32_t row_bytes = map.box[0] * map.element, rows = 1;
+    for (uint32_t d = 1; d < map.rank; d++)
+        rows *= map.box[d];
+    for (uint32_t row = 0; row < rows; row++) {
+        unsigned char *data = map.data;
+        bool inside = true;
+        uint32_t rest = row;
+        for (uint32_t d = 1; d < map.rank; d++) {
+            int64_t at = first[d] + (int64_t)(rest % map.box[d]);
+            rest /= map.box[d];
+            inside = inside && at >= 0 && at < (int64_t)map.size[d];
+            data += at * map.stride[d];
+        }
+        for (uint32_t byte = 0; byte < row_bytes; byte += map.element) {
+            int64_t column = first[0] + (int64_t)(byte / map.element);
+            uint32_t to = base + row * row_bytes + byte;
+            each(map.swizzle ? swizzled(to, map.swizzle) : to,
+                 inside && column >= 0 && column < (int64_t)map.size[0] ? data + column * map.element : nullptr);
+        }
+    }
+}
+
+inline uint32_t map_bytes(const emulated_map &map)
+{
+    uint32_t bytes = map.element;
+    for (uint32_t d = 0; d < map.rank; d++)
+        bytes *= map.box[d];
+    return bytes;
+}
+
+inline void map_load(uint32_t to, const attest_tensor_map *handle, uint32_t barrier, uint32_t rank, const std::vector<int> &first)
+{
+    const emulated_map map = map_get(handle, rank);
+    uint32_t bytes = map_bytes(map);
+    memset(shared_at(to, bytes, 128), 0xff, bytes);
+    proxy_wrote(to, bytes);
+    if (!barrier_at(barrier).known)
+        stop("a bulk load on the barrier at shared address %u, whose maker has not called barrier_init_fence", barrier);
+    arriving.push_back([=] {
+        map_walk(map, to, first.data(), [&](uint32_t at, const unsigned char *from) {
+            if (from)
+                memcpy(shared + (at - SHARED_BASE), from, map.element);
+            else
+                memset(shared + (at - SHARED_BASE), 0, map.element);
+        });
+        MemoryBarrier &complete = barrier_at(barrier);
+        complete.bytes -= bytes;
+        barrier_look(complete);
+    });
+}
+
+/* Of each thread: stores that are not committed, and those that are. */
+struct Stores {
+    std::vector<std::function<void()>> open, committed;
+};
+inline Stores stores[MOST_THREADS];
+
+inline void map_store(const attest_tensor_map *handle, uint32_t from, uint32_t rank, const std::vector<int> &first)
+{
+    const emulated_map map = map_get(handle, rank);
+    shared_at(from, map_bytes(map), 128);
+    stores[current].open.push_back([=] {
+        proxy_read(from, map_bytes(map), "a bulk store");
+        map_walk(map, from, first.data(), [&](uint32_t at, unsigned char *to) {
+            if (to)
+                memcpy(to, shared + (at - SHARED_BASE), map.element);
+        });
+    });
+}
+
+inline void stores_finish()
+{
+    for (const auto &store : stores[current].committed)
+        store();
+    stores[current].committed.clear();
+}
+
+inline void check_stores()
+{
+    for (size_t thread = 0; thread < fibers.size(); thread++) {
+        current = (int)thread;
+        if (!stores[thread].open.empty() || !stores[thread].committed.empty())
+            stop("the block ends before shared memory has been read by a bulk store: it needs stores_commit and stores_wait_read");
+    }
+    if (!arriving.empty())
+        stop("the block ends with a bulk load under way");
+}
+inline const bool stores_are_checked = (at_end_of_block().push_back(check_stores), true);
+} // namespace emulation
+
+inline void map_prefetch(const attest_tensor_map *map)
+{
+    if (reinterpret_cast<const emulated_map *>(map)->magic != EMULATED_MAP_MAGIC)
+        emulation::stop("a prefetch of what is no tensor map");
+}
+
+inline void map_load_4(uint32_t to, const attest_tensor_map *map, uint32_t barrier, int c0, int c1, int c2, int c3)
+{
+    emulation::map_load(to, map, barrier, 4, {c0, c1, c2, c3});
+}
+
+inline void map_load_5(uint32_t to, const attest_tensor_map *map, uint32_t barrier, int c0, int c1, int c2, int c3, int c4)
+{
+    emulation::map_load(to, map, barrier, 5, {c0, c1, c2, c3, c4});
+}
+
+inline void map_store_4(const attest_tensor_map *map, uint32_t from, int c0, int c1, int c2, int c3)
+{
+    emulation::map_store(map, from, 4, {c0, c1, c2, c3});
+}
+
+inline void map_store_5(const attest_tensor_map *map, uint32_t from, int c0, int c1, int c2, int c3, int c4)
+{
+    emulation::map_store(map, from, 5, {c0, c1, c2, c3, c4});
+}
+
+inline void stores_commit()
+{
+    emulation::Stores &own = emulation::stores[emulation::current];
+    own.committed.insert(own.committed.end(), own.open.begin(), own.open.end());
+    own.open.clear();
+}
+
+inline void stores_wait_read()
+{
+    emulation::stores_finish();
+}
+
+inline void stores_wait()
+{
+    emulation::stores_finish();
+}
+
+inline void proxy_fence()
+{
+    using namespace emulation;
+    for (uint32_t word : unfenced[current])
+        if (writer[word] == current + 1)
+            writer[word] = 0;
+    unfenced[current].clear();
+}
+
+/* ---- barriers of some of the threads, and registers ---- */
+
+namespace emulation
+{
+inline Barrier &named_for(int id, int threads)
+{
+    Barrier &barrier = id == 0 ? block : named[id];
+    if (id < 0 || id >= MOST_NAMED || threads % WARP)
+        stop("a barrier %d of %d threads", id, threads);
+    if (id && barrier.arrived && barrier.participants != threads)
+        stop("barrier %d of %d threads is under way, and a thread comes to it with %d", id, barrier.participants, threads);
+    if (id)
+        barrier.participants = threads;
+    return barrier;
+}
+} // namespace emulation
+
+inline void named_barrier(int id, int threads)
+{
+    emulation::arrive(emulation::named_for(id, threads));
+}
+
+inline void named_barrier_arrive(int id, int threads)
+{
+    emulation::count(emulation::named_for(id, threads));
+}
+
+template <int N> inline void registers_more()
+{
+    static_assert(N % 8 == 0 && N >= 24 && N <= 256, "setmaxnreg");
+}
+
+template <int N> inline void registers_less()
+{
+    static_assert(N % 8 == 0 && N >= 24 && N <= 256, "setmaxnreg");
+}
+
+/* One lane of the warp, always the same; no kernel may count on which. */
+inline bool elect_one()
+{
+    __syncwarp();
+    return emulation::current % emulation::WARP == 5;
+}
+
+inline void store_matrix_x4(uint32_t to, const uint32_t (&matrix)[4])
+{
+    uint32_t copy[4] = {matrix[0], matrix[1], matrix[2], matrix[3]};
+    emulation::move_matrices(copy, to, false, true);
+}
+
+/* ---- wgmma ---- */
+
+namespace emulation
+{
+constexpr int GROUP = 4 * WARP;
+
+/* The accumulators of one product or of a chain of them, while they are under way. The thread's own are NaN then. */
+struct Accumulators {
+    float *own;
+    std::vector<float> value;
+    int pending;
+};
+
+struct Product {
+    Accumulators *c;
+    int columns;
+    bool transposed, accumulate, from_registers;
+    uint64_t a, b;
+    uint32_t registers[4];
+    int group; /* as committed; -1: not yet */
+};
+
+struct Products {
+    std::deque<Product> queue;
+    std::map<float *, Accumulators> accumulators;
+    int groups; /* that were committed */
+    size_t issued;
+    bool fenced;
+};
+inline Products products[MOST_THREADS];
+
+inline void forget_products()
+{
+    for (Products &own : products)
+        own = Products();
+}
+inline const bool products_are_forgotten = (at_begin_of_block().push_back(forget_products), true);
+
+inline void check_products()
+{
+    for (size_t thread = 0; thread < fibers.size(); thread++) {
+        current = (int)thread;
+        if (!products[thread].queue.empty())
+            stop("the block ends with a wgmma that was not waited for");
+        if (products[thread].issued != products[thread / GROUP * GROUP].issued)
+            stop("threads of a warpgroup issue different numbers of wgmma");
+    }
+}
+inline const bool products_are_checked = (at_end_of_block().push_back(check_products), true);
+
+constexpr uint32_t UNDER_WAY = 0x7fd5a5c3; /* NaN */
+
+/* What the four warps of a group have issued: all of them the same. */
+struct Issued {
+    uint64_t a, b;
+    int columns;
+    bool transposed, accumulate;
+
+    bool operator==(const Issued &other) const
+    {
+        return a == other.a && b == other.b && columns == other.columns && transposed == other.transposed &&
+               accumulate == other.accumulate;
+    }
+};
+inline std::vector<Issued> issued[MOST_THREADS / GROUP];
+
+inline void forget_issued()
+{
+    for (auto &list : issued)
+        list.clear();
+}
+inline const bool issued_are_forgotten = (at_begin_of_block().push_back(forget_issued), true);
+
+/* The number of this one among those of the thread is `number`. */
+inline void compare_issued(size_t number, const Issued &one)
+{
+    std::vector<Issued> &all = issued[current / GROUP];
+    if (number == all.size())
+        all.push_back(one);
+    else if (!(all[number] == one))
+        stop("threads of a warpgroup issue different wgmma");
+}
+
+inline void issue(float *c, int columns, bool transposed, bool accumulate, const uint32_t *registers, uint64_t a, uint64_t b)
+{
+    Products &own = products[current];
+    if (!own.fenced)
+        stop("a wgmma without wgmma_fence before it, since the last wgmma_wait");
+    compare_issued(own.issued++, Issued{a, b, columns, transposed, accumulate});
+    if (b >> 62 != 1 || (!registers && a >> 62 != 1))
+        stop("a wgmma with something that is no descriptor, or of another swizzle");
+    Accumulators &sums = own.accumulators[c];
+    if (!sums.pending) {
+        sums.own = c;
+        sums.value.assign(c, c + columns / 2);
+    } else if ((int)sums.value.size() != columns / 2)
+        stop("a wgmma with accumulators of another one under way, of another shape");
+    for (int i = 0; i < columns / 2; i++) {
+        if (sums.pending && bits_of(c[i]) != UNDER_WAY)
+            stop("accumulator %d of a wgmma under way was written", i);
+        memcpy(&c[i], &UNDER_WAY, sizeof c[i]);
+    }
+    sums.pending++;
+    Product product = {&sums, columns, transposed, accumulate, registers != nullptr, a, b, {}, -1};
+    if (registers)
+        memcpy(product.registers, registers, sizeof product.registers);
+    own.queue.push_back(product);
+}
+
+inline uint32_t descriptor_address(uint64_t descriptor)
+{
+    return (uint32_t)(descriptor & 0x3fff) << 4;
+}
+
+/* Element (line, k) of a matrix in shared memory: line is a row of A or a column of B. K-major: eight lines of 128 bytes lie behind
+ * each other, and the next eight `stride` further. Else eight k of 64 lines lie behind each other, the next eight k `stride` further,
+ * and the next 64 lines `leading` further. */
+inline uint16_t matrix_element(uint64_t descriptor, bool k_major, int line, int k)
+{
+    uint32_t leading = (uint32_t)(descriptor >> 16 & 0x3fff) << 4, stride = (uint32_t)(descriptor >> 32 & 0x3fff) << 4;
+    uint32_t offset =
+        k_major ? line % 8 * 128 + line / 8 * stride + k * 2 : line % 64 * 2 + line / 64 * leading + k % 8 * 128 + k / 8 * stride;
+    uint16_t bits;
+    memcpy(&bits, proxy_read(swizzled(descriptor_address(descriptor) + offset, 128), 2, "a wgmma"), sizeof bits);
+    return bits;
+}
+
+/* What product `index` of the queues is to this warp: 16 of the 64 rows. */
+inline void multiply_rows(int first_thread, size_t index)
+{
+    static Line rows[16], columns[MOST_COLUMNS];
+    const Product &one = products[first_thread].queue[index];
+    const int top = first_thread / WARP % 4 * 16;
+    for (int row = 0; row < 16 && !one.from_registers; row++)
+        for (int k = 0; k < STEP; k++)
+            line_set(rows[row], k, matrix_element(one.a, true, top + row, k));
+    for (int lane = 0; lane < WARP && one.from_registers; lane++)
+        for (int i = 0; i < 4; i++)
+            for (int half = 0; half < 2; half++)
+                line_set(rows[lane / 4 + i % 2 * 8], lane % 4 * 2 + half + i / 2 * 8,
+                         (uint16_t)(products[first_thread + lane].queue[index].registers[i] >> 16 * half));
+    for (int column = 0; column < one.columns; column++)
+        for (int k = 0; k < STEP; k++)
+            line_set(columns[column], k, matrix_element(one.b, !one.transposed, column, k));
+    for (int lane = 0; lane < WARP; lane++) {
+        std::vector<float> &c = products[first_thread + lane].queue[index].c->value;
+        for (int i = 0; i < one.columns / 2; i++)
+            c[i] =
+                multiply_add(rows[lane / 4 + i / 2 % 2 * 8], columns[i / 4 * 8 + lane % 4 * 2 + i % 2], one.accumulate ? c[i] : 0);
+    }
+}
+
+/* For each lane, after the warp has computed `count` products. */
+inline void take_products(int thread, size_t count)
+{
+    Products &own = products[thread];
+    for (; count; count--) {
+        Accumulators *sums = own.queue.front().c;
+        own.queue.pop_front();
+        if (--sums->pending)
+            continue;
+        for (size_t i = 0; i < sums->value.size(); i++)
+            if (bits_of(sums->own[i]) != UNDER_WAY) {
+                current = thread;
+                stop("accumulator %zu of a wgmma under way was written", i);
+            }
+        std::copy(sums->value.begin(), sums->value.end(), sums->own);
+        own.accumulators.erase(sums->own);
+    }
+}
+
+inline void wait_products(int open)
+{
+    products[current].fenced = false;
+    together([&](int first_thread) {
+        const Products &one = products[first_thread];
+        size_t count = 0;
+        while (count < one.queue.size() && one.queue[count].group >= 0 && one.queue[count].group < one.groups - open)
+            count++;
+        for (int lane = 1; lane < WARP; lane++)
+            if (products[first_thread + lane].queue.size() != one.queue.size() ||
+                products[first_thread + lane].groups != one.groups)
+                stop("lanes of a warp have issued different wgmma");
+        for (size_t index = 0; index < count; index++)
+            multiply_rows(first_thread, index);
+        for (int lane = 0; lane < WARP; lane++)
+            take_products(first_thread + lane, count);
+    });
+}
+} // namespace emulation
+
+inline uint64_t descriptor(uint32_t at, int leading_bytes, int stride_bytes)
+{
+    if ((at | leading_bytes | stride_bytes) % 16)
+        emulation::stop("a descriptor of (%u, %d, %d), which are not multiples of 16", at, leading_bytes, stride_bytes);
+    return (uint64_t)(at >> 4 & 0x3fff) | (uint64_t)(leading_bytes >> 4 & 0x3fff) << 16 |
+           (uint64_t)(stride_bytes >> 4 & 0x3fff) << 32 | (uint64_t)1 << 62;
+}
+
+inline void wgmma_fence()
+{
+    emulation::products[emulation::current].fenced = true;
+}
+
+inline void wgmma_commit()
+{
+    emulation::Products &own = emulation::products[emulation::current];
+    for (emulation::Product &product : own.queue)
+        product.group = product.group < 0 ? own.groups : product.group;
+    own.groups++;
+}
+
+template <int groups> inline void wgmma_wait()
+{
+    emulation::wait_products(groups);
+}
+
+template <int N, bool B_TRANSPOSED> inline void wgmma_ss(float (&c)[N / 2], uint64_t a, uint64_t b, bool accumulate)
+{
+    static_assert(N % 8 == 0 && N >= 8 && N <= 256, "wgmma has 8 to 256 columns");
+    emulation::issue(c, N, B_TRANSPOSED, accumulate, nullptr, a, b);
+}
+
+template <int N, bool B_TRANSPOSED> inline void wgmma_rs(float (&c)[N / 2], const uint32_t (&a)[4], uint64_t b, bool accumulate)
+{
+    static_assert(N % 8 == 0 && N >= 8 && N <= 256, "wgmma has 8 to 256 columns");
+    emulation::issue(c, N, B_TRANSPOSED, accumulate, a, 0, b);
+}
+
+#endif
