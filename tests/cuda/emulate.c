@@ -207,7 +207,7 @@ static void one_case(const attest_problem *p, const char *key, int number)
     if (tap_check(basis_create(&basis, context, &in), "the oracle refused")) {
         char why[512] = "";
         size_t size, same;
-        int32_t group = (int32_t)(p->heads_q / p->heads_kv), tile_kv = (int32_t)emulated_facts()->tile_kv;
+        int32_t group = manifest->packs ? (int32_t)(p->heads_q / p->heads_kv) : 1, tile_kv = (int32_t)emulated_facts()->tile_kv;
         /* Pieces as the host makes them: of some tiles, or where bits must not depend on the batch those of the manifest. */
         int32_t pieces = has(p, ATTEST_INVARIANT) ? (int32_t)manifest->split_keys : tile_kv * (1 + number % 3);
         run_once(&in, 1, pieces, true);

@@ -35,7 +35,7 @@ common=$(for name in drive gen instance tap tolerance; do echo "$BUILD/obj/tests
 "$flags" "$kernel" "$arch" "$dtype" "$dim" > "$work/manifest.h"
 $CC -std=c11 -D_GNU_SOURCE -O2 -Iinclude -Itests -fopenmp -c tests/cuda/emulate.c -o "$work/emulate.o"
 # shellcheck disable=SC2086
-g++ -std=c++17 -O2 -Wall -Wno-unknown-pragmas -ffp-contract=off ${EMULATED_CXXFLAGS:-} -I"$work/include" -Itests/cuda \
+g++ -std=c++17 -O2 -Wall -Wno-unknown-pragmas -Wno-psabi -ffp-contract=off ${EMULATED_CXXFLAGS:-} -I"$work/include" -Itests/cuda \
     -include "$work/manifest.h" -DKERNEL="\"$work/kernel.cu\"" -c tests/cuda/emulated_kernel.cpp -o "$work/kernel.o"
 program=${EMULATED_BUILD:-$work/program}
 # shellcheck disable=SC2086

@@ -63,6 +63,7 @@ struct Barrier {
     int arrived, generation, participants;
     const char *what; /* for those who wait in vain */
     int number;
+    int64_t bytes; /* that are expected as well, and have not come: of barriers in shared memory */
 };
 
 struct Fiber {
@@ -184,8 +185,9 @@ inline void report_waiting()
         size_t last = first;
         while (last + 1 < fibers.size() && !fibers[last + 1].done && fibers[last + 1].waiting == barrier)
             last++;
-        fprintf(stderr, "    threads %zu .. %zu at %s %d: %d of %d have come, %d times complete before\n", first, last,
-                barrier->what, barrier->number, barrier->arrived, barrier->participants, barrier->generation);
+        fprintf(stderr, "    threads %zu .. %zu at %s %d: %d of %d have come, %lld bytes have not, %d times complete before\n",
+                first, last, barrier->what, barrier->number, barrier->arrived, barrier->participants, (long long)barrier->bytes,
+                barrier->generation);
     }
 }
 
@@ -209,10 +211,10 @@ inline void run_block(int threads, bool all_together, void (*kernel)())
     fibers.resize(threads);
     warps.resize(threads / WARP);
     for (int warp = 0; warp < threads / WARP; warp++)
-        warps[warp] = Barrier{0, 0, WARP, "an instruction or barrier of warp", warp};
+        warps[warp] = Barrier{0, 0, WARP, "an instruction or barrier of warp", warp, 0};
     for (int id = 0; id < MOST_NAMED; id++)
-        named[id] = Barrier{0, 0, 0, "named barrier", id};
-    block = Barrier{0, 0, threads, "__syncthreads, barrier", 0};
+        named[id] = Barrier{0, 0, 0, "named barrier", id, 0};
+    block = Barrier{0, 0, threads, "__syncthreads, barrier", 0, 0};
     slots[0].assign(threads, 0);
     slots[1].assign(threads, 0);
     for (Fiber &fiber : fibers) {

@@ -50,7 +50,6 @@ inline uint32_t swizzled(uint32_t address, uint32_t span)
 /* ---- barriers in shared memory ---- */
 
 struct MemoryBarrier : Barrier { /* generation: phases that are complete; arrived, participants: of the running one */
-    int64_t bytes;               /* that are expected and have not come */
     bool known;                  /* to the asynchronous proxy: barrier_init_fence was called */
     int maker;
 };
