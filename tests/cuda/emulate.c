@@ -201,7 +201,8 @@ static void one_case(const attest_problem *p, const char *key, int number)
     struct instance in;
     struct verdict_basis basis;
     /* Of the placements only this one is aligned to more than elements, whatever the sizes are. */
-    struct instance_options options = {.placement = manifest->align ? PLACE_GUARD_BEFORE : (enum placement)(number % 3)};
+    struct instance_options options = {.placement = manifest->align ? PLACE_GUARD_BEFORE : (enum placement)(number % 3),
+                                       .nan_behind_bias = true};
     if (!drive_case(p) || !instance_create(&in, p, rng_next(&rng), &options))
         return;
     if (tap_check(basis_create(&basis, context, &in), "the oracle refused")) {
@@ -236,7 +237,7 @@ static void named(const char *list)
         attest_problem p;
         if (tap_check(attest_problem_parse(line, &p, why, sizeof why) == ATTEST_OK, "%s: %s", line, why) &&
             tap_check(is_taken(&p), "%s: the kernel does not take it", line))
-            one_case(&p, line, n);
+            one_case(&p, line, n + PLACE_GUARD_BEFORE); /* aligned first */
     }
 }
 

@@ -8,6 +8,7 @@
 # Without problems it takes random ones with every feature that the manifest does not refuse; ATTEST_TEST_LONG=1 takes more. The
 # headers beside the kernel come with it, but for those that tests/cuda has an emulation of. The array of shared memory has to be
 # called `shared`. EMULATED_BUILD=FILE only builds that program. EMULATED_CXXFLAGS are flags for the compiler, such as -g -O0.
+# EMULATED_CACHE=FOLDER keeps what is the same for all kernels there.
 set -eu
 [ $# -ge 4 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 kernel=$1 arch=$2 dtype=$3 dim=$4
@@ -27,19 +28,20 @@ for header in lib/cuda/kernels/*.cuh "$(dirname "$kernel")"/*.cuh tests/cuda/*.c
 done
 cp "$kernel" "$work/kernel.cu"
 
-flags=${EMULATED_FLAGS:-$work/emulated_flags}
+cache=${EMULATED_CACHE:-$work}
 manifest=$(for name in manifest expression configure resources image; do echo "$BUILD/obj/tool/prove/cuda_$name.o"; done)
 common=$(for name in drive gen instance tap tolerance; do echo "$BUILD/obj/tests/$name.o"; done)
 # shellcheck disable=SC2086
-[ -x "$flags" ] || $CC -std=c11 -D_GNU_SOURCE -O1 -Iinclude -Itool tests/cuda/emulated_flags.c $manifest -o "$flags" -ljansson
-"$flags" "$kernel" "$arch" "$dtype" "$dim" > "$work/manifest.h"
-$CC -std=c11 -D_GNU_SOURCE -O2 -Iinclude -Itests -fopenmp -c tests/cuda/emulate.c -o "$work/emulate.o"
+[ -x "$cache/emulated_flags" ] ||
+    $CC -std=c11 -D_GNU_SOURCE -O1 -Iinclude -Itool tests/cuda/emulated_flags.c $manifest -o "$cache/emulated_flags" -ljansson
+[ -f "$cache/emulate.o" ] || $CC -std=c11 -D_GNU_SOURCE -O2 -Iinclude -Itests -fopenmp -c tests/cuda/emulate.c -o "$cache/emulate.o"
+"$cache/emulated_flags" "$kernel" "$arch" "$dtype" "$dim" > "$work/manifest.h"
 # shellcheck disable=SC2086
 g++ -std=c++17 -O2 -Wall -Wno-unknown-pragmas -Wno-psabi -ffp-contract=off ${EMULATED_CXXFLAGS:-} -I"$work/include" -Itests/cuda \
     -include "$work/manifest.h" -DKERNEL="\"$work/kernel.cu\"" -c tests/cuda/emulated_kernel.cpp -o "$work/kernel.o"
 program=${EMULATED_BUILD:-$work/program}
 # shellcheck disable=SC2086
-g++ -fopenmp -o "$program" "$work/kernel.o" "$work/emulate.o" $common "$BUILD/libattest.a" -lm
+g++ -fopenmp -o "$program" "$work/kernel.o" "$cache/emulate.o" $common "$BUILD/libattest.a" -lm
 [ -z "${EMULATED_BUILD:-}" ] || exit 0
 [ $# = 0 ] || export EMULATED_PROBLEMS="$*"
 "$program"

@@ -324,6 +324,8 @@ __device__ inline void modify(const attest_cuda_args &args, const attest_tile &t
                         float value = attest_load(args.bias, args.dtype_bias, bias_at + j * args.stride_bias[3]);
                         s = value == minus_infinity() ? value : s + value * LOG2_E; // even if s is NaN
                     }
+                    if (bias && !row.there) // a row that is not there sees nothing: see blank_unseen
+                        s = minus_infinity();
                 }
         }
 }

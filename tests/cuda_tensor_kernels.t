@@ -1,0 +1,57 @@
+#!/bin/sh
+# The library's CUDA kernels with tensor cores, without a GPU: their sources compiled for the CPU, where matrix instructions, bulk copies
+# and barriers are emulated (tests/cuda), judged against the oracle on random problems with every feature. The emulation is tested first.
+. tests/tap.sh
+need g++
+
+export EMULATED_CACHE="$work" BUILD CC
+header() {
+    mkdir -p "$work/include" && cp include/attest.h "$work/include/" &&
+        sed -e 's/asm("cvt\.f32\.f16 .*/value = attest_f16_to_float(half);/' \
+            -e 's/asm("cvt\.rn\.f16\.f32 .*/half = attest_f16_from_float(value);/' \
+            -e 's/asm("cvt\.rn\.bf16\.f32 .*/bits = attest_bf16_from_float(value);/' include/attest_kernel_cuda.h > "$work/include/attest_kernel_cuda.h"
+}
+header
+
+# instructions DTYPE
+instructions() {
+    g++ -std=c++17 -O1 -Wall -ffp-contract=off -I"$work/include" -Itests/cuda -Itests -DATTEST_DTYPE="$1" -DATTEST_DIM=64 -DATTEST_TILE_Q=64 \
+        -DATTEST_TILE_KV=64 -DATTEST_STAGES=1 -DATTEST_THREADS=128 -fopenmp -o "$work/instructions" tests/cuda/instructions.cpp \
+        "$BUILD/obj/tests/tap.o" "$BUILD/libattest.a" -lm && "$work/instructions"
+}
+check "the emulated instructions are those of the PTX ISA, f16" instructions 2
+check "the emulated instructions are those of the PTX ISA, bf16" instructions 3
+
+for variant in "sm80 sm_80 f16 64" "sm80 sm_80 bf16 128" "sm80_small sm_80 bf16 64" "sm80_split sm_80 f16 64" "sm80_split sm_80 bf16 128" \
+    ${ATTEST_TEST_LONG:+"sm80 sm_80 bf16 96" "sm80 sm_90 f16 256" "sm80_small sm_90 f16 128" "sm80_split sm_90 bf16 192"}; do
+    # shellcheck disable=SC2086
+    set -- $variant
+    check "cuda_fwd_$1 is right, $3 d$4, $2" tests/cuda/emulate.sh "lib/cuda/kernels/cuda_fwd_$1.cu" "$2" "$3" "$4"
+done
+check "a kernel with bulk copies and wgmma is right, f16 d128" tests/cuda/emulate.sh tests/cuda/sample_sm90.cu sm_90a f16 128
+
+# mutant FILE WORDS SED PROBLEM: a bug planted in a file of the kernel is seen.
+mutant() {
+    mkdir -p "$work/planted"
+    cp lib/cuda/kernels/*.cu lib/cuda/kernels/*.cuh tests/cuda/sample_sm90.cu "$work/planted/"
+    sed -i "$3" "$work/planted/$1"
+    ! cmp -s "$work/planted/$1" "lib/cuda/kernels/$1" && ! cmp -s "$work/planted/$1" "tests/cuda/$1"
+    result $? "$2 is planted"
+    EMULATED_CXXFLAGS=-O1 EMULATED_BUILD="$work/mutant" check "it compiles" tests/cuda/emulate.sh "$work/planted/$kernel" "$arch" f16 64
+    EMULATED_PROBLEMS=$4 check_exit 1 "and is seen" "$work/mutant"
+}
+kernel=cuda_fwd_sm80.cu arch=sm_80
+mutant attention_sm80.cuh "a missing barrier" '/cp_async_wait<STAGES - 2>();/{n;s/__syncthreads();//}' fwd:f16:b1:h1:s300:d64
+mutant attention_sm80.cuh "a wait for copies that is off by one" 's/cp_async_wait<STAGES - 2>();/cp_async_wait<STAGES - 1>();/' fwd:f16:b1:h1:s300:d64
+mutant attention_sm80.cuh "a chunk at the wrong place" 's/return (at ^ (2 \* pair % GROUP << 4))/return (at + (2 * pair % GROUP << 4))/' fwd:f16:b1:h1:s100:d64
+mutant attention_sm80.cuh "a missing rescale" 's/O\[m\]\[n\]\[e\] \*= carry\[m\]\[e \/ 2\];/(void)carry;/' fwd:f16:b1:h1:s100:d64
+mutant attention_sm80.cuh "a sum that is not carried" 's/rows.l\[m\]\[half\] \* carry\[m\]\[half\] + sum/rows.l[m][half] + sum/' fwd:f16:b1:h1:s100:d64
+kernel=cuda_fwd_sm80_split.cu
+mutant cuda_fwd_sm80_split.cu "pieces joined without their weights" 's/const float weight = share(state\[n\].x, most);/const float weight = 1;/' fwd:f16:b1:h1:sq4:skv300:d64
+kernel=sample_sm90.cu arch=sm_90a
+mutant sample_sm90.cu "a load into a buffer in use" 's/barrier_wait(barriers.empty(stage), .*//' fwd:f16:b1:h1:s300:d64
+mutant sample_sm90.cu "a wait for the wrong phase" 's/barrier_wait(barriers.full(stage), .*/barrier_wait(barriers.full(stage), (block \/ STAGES \& 1) ^ 1);/' fwd:f16:b1:h1:s300:d64
+mutant sample_sm90.cu "a product that is not waited for" 's|wgmma_wait<0>(); // S is there||' fwd:f16:b1:h1:s100:d64
+mutant sample_sm90.cu "a missing fence before a bulk store" 's|proxy_fence();         // O is there.*||' fwd:f16:b1:h1:s100:d64
+mutant sample_sm90.cu "a missing barrier before a bulk store" 's|named_barrier(1, 128); // O has been written||' fwd:f16:b1:h1:s100:d64
+finish
