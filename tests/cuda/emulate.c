@@ -263,7 +263,7 @@ static void features(void)
         attest_context_destroy(context);
         return;
     }
-    const double work = emulated_manifest_get()->tensor ? 4e6 : 4e5;
+    const double work = emulated_manifest_get()->tensor ? 2e6 : 4e5;
     int count = tap_amount(1, 1, 20) * (FEATURES + 4);
     for (int n = 0; n < count; n++) {
         char key[64];

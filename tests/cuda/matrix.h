@@ -37,7 +37,7 @@ inline float element_value(uint16_t bits)
 struct Line {
     double value[STEP];
     int exponent[STEP];
-    bool finite;
+    bool finite, zero;
 };
 
 constexpr int NOTHING = -10000; /* the exponent of 0 */
@@ -61,10 +61,11 @@ inline void line_set(Line &line, int k, uint16_t bits)
 {
     double value = (double)element_value(bits);
     if (k == 0)
-        line.finite = true;
+        line.finite = line.zero = true;
     line.value[k] = value;
     line.exponent[k] = exponent_of(value);
     line.finite = line.finite && std::isfinite(value);
+    line.zero = line.zero && value == 0;
 }
 
 inline float cut_to_float(double value)
@@ -91,6 +92,8 @@ inline float multiply_add(const Line &a, const Line &b, float c)
             sum += a.value[k] * b.value[k];
         return (float)sum;
     }
+    if (a.zero || b.zero)
+        return c;
     int top = exponent_of((double)c);
     for (int k = 0; k < STEP; k++) {
         int exponent = a.exponent[k] + b.exponent[k];
