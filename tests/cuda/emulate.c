@@ -96,6 +96,17 @@ static attest_cuda_args make_args(const attest_problem *p, const attest_tensors 
     return args;
 }
 
+/* The query heads that share a tile: those of a KV head, if boxes of the tensor maps can have them. As cuda_pack has it. */
+static int32_t pack_of(const attest_problem *p)
+{
+    const struct emulated_manifest *manifest = emulated_manifest_get();
+    int32_t group = manifest->packs ? (int32_t)(p->heads_q / p->heads_kv) : 1;
+    for (uint32_t i = 0; i < manifest->map_count; i++)
+        if (strchr("qo", manifest->map[i].tensor) && manifest->map[i].rows % (uint32_t)group)
+            return 1;
+    return group;
+}
+
 /* The tensor maps, as lib/cuda/launch.c has the driver encode them. */
 static void make_maps(const attest_problem *p, const attest_tensors *t, int32_t pack, attest_cuda_maps *maps)
 {
@@ -109,19 +120,21 @@ static void make_maps(const attest_problem *p, const attest_tensors *t, int32_t 
                                 : tensor == 'v' ? p->stride_v
                                                 : p->stride_o;
         const void *data = tensor == 'q' ? t->q : tensor == 'k' ? t->k : tensor == 'v' ? t->v : t->o;
-        int64_t rows = of_rows ? p->seq_q : p->seq_kv, outer = p->batch, group = of_rows ? pack : 1;
+        int64_t rows = of_rows ? p->seq_q : p->seq_kv, outer = p->batch, group = of_rows ? pack : 1,
+                box_rows = manifest->map[i].rows / group;
         if (of_rows ? has(p, ATTEST_VARLEN_Q) : has(p, ATTEST_VARLEN_KV)) {
             rows = of_rows ? p->total_q : p->total_kv;
             outer = 1;
         } else if (!of_rows && has(p, ATTEST_PAGED)) {
             rows = p->page_size;
             outer = p->page_count;
+            box_rows = box_rows < rows ? box_rows : rows;
         }
         const struct {
             int64_t size, stride, box;
         } dimensions[] = {{tensor == 'q' || tensor == 'k' ? p->dim : p->dim_v, 1, manifest->map[i].columns},
                           {group, stride[1], group},
-                          {rows, stride[2], manifest->map[i].rows / group},
+                          {rows, stride[2], box_rows},
                           {(of_rows ? p->heads_q : p->heads_kv) / group, stride[1] * group, 1},
                           {outer, stride[0], 1}};
         struct emulated_map map = {.magic = EMULATED_MAP_MAGIC,
@@ -175,7 +188,7 @@ static bool is_taken(const attest_problem *p)
 {
     const struct emulated_manifest *manifest = emulated_manifest_get();
     const attest_cuda_facts *facts = emulated_facts();
-    int64_t pack = manifest->packs ? p->heads_q / p->heads_kv : 1;
+    int64_t pack = pack_of(p);
     if (p->dtype != facts->dtype || p->flags & manifest->refuses || (manifest->refuses_o32 && p->dtype_o != p->dtype) ||
         (p->dim != p->dim_v && (manifest->refuses_dv || !manifest->pads)) || p->dim > facts->dim || p->dim_v > facts->dim ||
         (!manifest->pads && p->dim != facts->dim) || (manifest->rows_most && p->seq_q * pack > manifest->rows_most))
@@ -188,9 +201,11 @@ static bool is_taken(const attest_problem *p)
             if (manifest->map[i].tensor == "qkvo"[n] && (strides[n][0] < 0 || strides[n][1] < 0 || strides[n][2] < 0))
                 return false;
     }
-    for (uint32_t i = 0; i < manifest->map_count; i++)
-        if (strchr("qo", manifest->map[i].tensor) && (manifest->map[i].rows % pack || pack > 256))
+    for (uint32_t i = 0; i < manifest->map_count && has(p, ATTEST_PAGED); i++) {
+        int64_t rows = manifest->map[i].rows;
+        if (strchr("kv", manifest->map[i].tensor) && ((p->page_size % rows && rows % p->page_size) || p->page_size % 8))
             return false;
+    }
     return true;
 }
 
@@ -208,7 +223,7 @@ static void one_case(const attest_problem *p, const char *key, int number)
     if (tap_check(basis_create(&basis, context, &in), "the oracle refused")) {
         char why[512] = "";
         size_t size, same;
-        int32_t group = manifest->packs ? (int32_t)(p->heads_q / p->heads_kv) : 1, tile_kv = (int32_t)emulated_facts()->tile_kv;
+        int32_t tile_kv = (int32_t)emulated_facts()->tile_kv;
         /* Pieces as the host makes them: of some tiles, or where bits must not depend on the batch those of the manifest. */
         int32_t pieces = has(p, ATTEST_INVARIANT) ? (int32_t)manifest->split_keys : tile_kv * (1 + number % 3);
         run_once(&in, 1, pieces, true);
@@ -220,7 +235,7 @@ static void one_case(const attest_problem *p, const char *key, int number)
         tap_check(size == same && memcmp(together, apart, size) == 0, "the bits depend on the order of the warps");
         free(apart);
         /* The query heads of a KV head in one tile, and no pieces. */
-        run_once(&in, group, (int32_t)ceil_div(p->seq_kv + 1, tile_kv) * tile_kv, true);
+        run_once(&in, pack_of(p), (int32_t)ceil_div(p->seq_kv + 1, tile_kv) * tile_kv, true);
         tap_check(instance_untouched(&in, why, sizeof why), "packed: %s", why);
         tap_check(judge(&basis, &in, p_dtype(), why, sizeof why), "packed: %s", why);
         free(together);

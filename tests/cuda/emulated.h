@@ -8,7 +8,8 @@
 
 /* The parts of a manifest that a launch needs; emulated_flags.c writes it. */
 struct emulated_manifest {
-    uint32_t launch; /* attest_cuda_launch */
+    uint32_t launch;  /* attest_cuda_launch */
+    uint32_t cluster; /* blocks; 1: they come alone */
     uint32_t packs, pads, tensor;
     uint32_t refuses_o32, refuses_dv;
     uint64_t refuses;

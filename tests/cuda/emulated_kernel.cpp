@@ -11,7 +11,7 @@ alignas(1024) unsigned char shared[emulation::SHARED_MOST + 1024];
 #ifndef EMULATED_MANIFEST /* a kernel in tiles, which has no wishes */
 #define EMULATED_MANIFEST                                                                                                          \
     {                                                                                                                              \
-        ATTEST_LAUNCH_TILE, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}                                                                    \
+        ATTEST_LAUNCH_TILE, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}                                                                 \
     }
 #define EMULATED_LAUNCH 1
 #endif
@@ -35,25 +35,26 @@ static void one_thread()
     call(attest_kernel);
 }
 
-/* One block, from rubbish in shared memory; what it did not ask for has to stay as it is. */
-static void one_block(unsigned x, unsigned y, unsigned z, bool side_by_side, uint32_t bytes, void (*thread)())
+/* One cluster; shared memory that it did not ask for has to stay as it is. */
+static void one_cluster(unsigned x, unsigned y, unsigned z, unsigned blocks, bool side_by_side, uint32_t bytes, void (*thread)())
 {
-    memset(shared, 0xff, sizeof shared);
+    memset(shared + bytes, 0xff, sizeof shared - bytes);
     blockIdx = {x, y, z};
     emulation::shared_bytes = bytes;
-    emulation::run_block(ATTEST_THREADS, side_by_side, thread);
+    emulation::run_cluster((int)blocks, ATTEST_THREADS, side_by_side, thread);
     for (size_t at = bytes; at < sizeof shared; at++)
         if (shared[at] != 0xff)
             emulation::stop("byte %zu of shared memory was written, of %u", at, bytes);
 }
 
-static void grid(unsigned x, unsigned y, unsigned z, bool side_by_side, uint32_t bytes, void (*thread)())
+static void grid(unsigned x, unsigned y, unsigned z, unsigned cluster, bool side_by_side, uint32_t bytes, void (*thread)())
 {
+    x = (x + cluster - 1) / cluster * cluster;
     gridDim = {x, y, z};
     for (unsigned k = 0; k < z; k++)
         for (unsigned j = 0; j < y; j++)
-            for (unsigned i = 0; i < x; i++)
-                one_block(i, j, k, side_by_side, bytes, thread);
+            for (unsigned i = 0; i < x; i += cluster)
+                one_cluster(i, j, k, cluster, side_by_side, bytes, thread);
 }
 
 #if EMULATED_SPLIT
@@ -72,14 +73,14 @@ extern "C" void emulated_launch(const attest_cuda_args *args, const attest_cuda_
     unsigned tiles = (unsigned)args->tiles, bytes = attest_facts.dynamic_shared;
     bool together = side_by_side != 0;
     if (manifest.launch == ATTEST_LAUNCH_GRID)
-        grid((unsigned)args->tiles_q, (unsigned)args->slots, (unsigned)args->batch, together, bytes, one_thread);
+        grid((unsigned)args->tiles_q, (unsigned)args->slots, (unsigned)args->batch, manifest.cluster, together, bytes, one_thread);
     else if (manifest.launch == ATTEST_LAUNCH_PERSISTENT)
-        grid(tiles < PERSISTENT_BLOCKS ? tiles : PERSISTENT_BLOCKS, 1, 1, together, bytes, one_thread);
+        grid(tiles < PERSISTENT_BLOCKS ? tiles : PERSISTENT_BLOCKS, 1, 1, 1, together, bytes, one_thread);
     else
-        grid(tiles * (unsigned)args->splits, 1, 1, together, bytes, one_thread);
+        grid(tiles * (unsigned)args->splits, 1, 1, 1, together, bytes, one_thread);
 #if EMULATED_SPLIT
     if (args->splits > 1)
-        grid(tiles, 1, 1, together, 0, one_thread_of_combine);
+        grid(tiles, 1, 1, 1, together, 0, one_thread_of_combine);
 #endif
 }
 

@@ -1,6 +1,6 @@
 /*
- * emulation.h - enough of CUDA C on the CPU to run kernels: one block at a time, every thread a fiber that gives way at barriers and
- * at what a warp does together. What a GPU would do at the same time is done here in a chosen order, so that a missing barrier shows
+ * emulation.h - enough of CUDA C on the CPU to run kernels: one block or cluster at a time, every thread a fiber that gives way at barriers
+ * and at what a warp does together. What a GPU would do at the same time is done here in a chosen order, so that a missing barrier shows
  * as bits that depend on the order. What a GPU does in the background is done as late as it may be, and until then its place holds
  * NaN. PTX is not understood: the files of tests/cuda that are called as those of lib/cuda/kernels take their place.
  */
@@ -31,6 +31,7 @@
 #define __grid_constant__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __align__(bytes)
 
 using std::max;
@@ -51,7 +52,8 @@ extern unsigned char shared[]; /* what extern __shared__ memory is: kernels have
 
 namespace emulation
 {
-constexpr int STACK = 64 * 1024, WARP = 32, MOST_THREADS = 1024, MOST_NAMED = 16;
+constexpr int STACK = 64 * 1024, WARP = 32, MOST_NAMED = 16, MOST_BLOCKS = 8; /* of a cluster */
+constexpr int MOST_THREADS = MOST_BLOCKS * 1024;                              /* likewise */
 constexpr uint32_t SHARED_BASE = 1024, SHARED_MOST = 232448; /* as on a GPU, whose first kilobyte of shared memory is not ours */
 
 struct Place {
@@ -73,26 +75,51 @@ struct Fiber {
     bool started, done;
     Barrier *waiting;
     int generation, exchanges;
+    int arrived; /* the generation of the cluster's barrier that it has arrived at and not waited for, or -1 */
 };
 
 inline jmp_buf scheduler;
 inline std::vector<Fiber> fibers;
 inline std::vector<Barrier> warps;
-inline Barrier block, named[MOST_NAMED];
+inline Barrier all_named[MOST_BLOCKS][MOST_NAMED], cluster;
 inline std::vector<uint32_t> slots[2]; /* values under exchange; two sets, so that one barrier an exchange is enough */
-inline int current;
+inline int current;                    /* fiber: thread current - block_first of its block */
 inline Place block_index;
 inline bool side_by_side;
 inline void (*body)();
 inline uint32_t shared_bytes;                      /* of the kernel that runs */
 inline std::deque<std::function<void()>> arriving; /* what the GPU does in the background, until it is done */
 
+/* Of the blocks of a cluster, the one that runs has its shared memory in `shared`, and those that do not have it here. Their threads
+ * are fibers rank * block_stride .. */
+inline std::vector<unsigned char> put_away[MOST_BLOCKS];
+inline int blocks, block_rank, block_first, block_stride;
+inline Barrier *named = all_named[0]; /* of the block that runs; 0 is that of all its threads */
+
+inline unsigned char *memory_of(int rank)
+{
+    return rank == block_rank ? shared : put_away[rank].data();
+}
+
+inline void enter_block(int rank)
+{
+    if (rank == block_rank)
+        return;
+    memcpy(put_away[block_rank].data(), shared, shared_bytes);
+    memcpy(shared, put_away[rank].data(), shared_bytes);
+    block_index.x += rank - block_rank;
+    block_rank = rank;
+    block_first = rank * block_stride;
+    named = all_named[rank];
+}
+
 [[noreturn]] __attribute__((format(printf, 1, 2))) inline void stop(const char *format, ...)
 {
     va_list list;
     va_start(list, format);
     fflush(stdout);
-    fprintf(stderr, "emulation: block %u %u %u, thread %d: ", block_index.x, block_index.y, block_index.z, current);
+    fprintf(stderr, "emulation: block %u %u %u, thread %d: ", block_index.x + (unsigned)(current / block_stride - block_rank),
+            block_index.y, block_index.z, current % block_stride);
     vfprintf(stderr, format, list);
     fputc('\n', stderr);
     va_end(list);
@@ -125,10 +152,23 @@ inline void arrive(Barrier &barrier)
         sleep(barrier);
 }
 
+/* A thread that has ended need not come to the cluster's barrier. */
+inline void leave_cluster(const Fiber &fiber)
+{
+    cluster.participants--;
+    if (fiber.arrived == cluster.generation)
+        cluster.arrived--;
+    if (cluster.arrived && cluster.arrived == cluster.participants) {
+        cluster.arrived = 0;
+        cluster.generation++;
+    }
+}
+
 inline void enter()
 {
     body();
     fibers[current].done = true;
+    leave_cluster(fibers[current]);
     _longjmp(scheduler, 1);
 }
 
@@ -150,6 +190,14 @@ inline void resume(int index)
     setcontext(&fiber.context);
 }
 
+inline bool has_ended(int rank)
+{
+    for (int index = rank * block_stride; index < (rank + 1) * block_stride; index++)
+        if (!fibers[index].done)
+            return false;
+    return true;
+}
+
 /* Resumes fibers first .. last once each; false if none could be. */
 inline bool run_some(int first, int last)
 {
@@ -159,6 +207,36 @@ inline bool run_some(int first, int last)
             resume(index);
             progress = true;
         }
+    return progress;
+}
+
+/* The threads of the block that runs, as far as they get: side by side, or each warp as far as it gets, the last one first. */
+inline bool run_threads()
+{
+    volatile bool progress = false;
+    const int last = block_first + block_stride;
+    for (bool more = true; more;) {
+        more = side_by_side && run_some(block_first, last);
+        for (int warp = last / WARP - 1; !side_by_side && warp >= block_first / WARP; warp--)
+            while (run_some(warp * WARP, (warp + 1) * WARP))
+                more = true;
+        progress = progress || more;
+    }
+    return progress;
+}
+
+/* The blocks of the cluster, each as far as it gets. */
+inline bool run_blocks()
+{
+    bool progress = false;
+    for (int n = 0; n < blocks; n++) {
+        int rank = side_by_side ? n : blocks - 1 - n;
+        auto first = fibers.begin() + rank * block_stride;
+        if (!std::any_of(first, first + block_stride, runnable))
+            continue;
+        enter_block(rank);
+        progress = run_threads() || progress;
+    }
     return progress;
 }
 
@@ -176,18 +254,23 @@ inline bool let_arrive()
 inline void report_waiting()
 {
     fflush(stdout);
-    fprintf(stderr, "emulation: block %u %u %u: threads wait for what does not come:\n", block_index.x, block_index.y,
-            block_index.z);
-    for (size_t first = 0; first < fibers.size(); first++) {
-        const Barrier *barrier = fibers[first].waiting;
-        if (fibers[first].done || !barrier || (first && !fibers[first - 1].done && fibers[first - 1].waiting == barrier))
+    for (int rank = 0; rank < blocks; rank++) {
+        if (has_ended(rank))
             continue;
-        size_t last = first;
-        while (last + 1 < fibers.size() && !fibers[last + 1].done && fibers[last + 1].waiting == barrier)
-            last++;
-        fprintf(stderr, "    threads %zu .. %zu at %s %d: %d of %d have come, %lld bytes have not, %d times complete before\n",
-                first, last, barrier->what, barrier->number, barrier->arrived, barrier->participants, (long long)barrier->bytes,
-                barrier->generation);
+        fprintf(stderr, "emulation: block %u %u %u: threads wait for what does not come:\n",
+                block_index.x - (unsigned)block_rank + (unsigned)rank, block_index.y, block_index.z);
+        const Fiber *threads = &fibers[rank * block_stride];
+        for (int first = 0, last; first < block_stride; first = last + 1) {
+            const Barrier *barrier = threads[first].waiting;
+            last = first;
+            if (threads[first].done || !barrier)
+                continue;
+            while (last + 1 < block_stride && !threads[last + 1].done && threads[last + 1].waiting == barrier)
+                last++;
+            fprintf(stderr, "    threads %d .. %d at %s %d: %d of %d have come, %lld bytes have not, %d times complete before\n",
+                    first, last, barrier->what, barrier->number, barrier->arrived, barrier->participants, (long long)barrier->bytes,
+                    barrier->generation);
+        }
     }
 }
 
@@ -203,24 +286,39 @@ inline std::vector<void (*)()> &at_end_of_block()
     return list;
 }
 
-/* Runs `threads` fibers to their end: side by side, or each warp as far as it gets, the last one first. */
-inline void run_block(int threads, bool all_together, void (*kernel)())
+/* Runs `count` blocks of `threads` fibers each to their end, from rubbish in shared memory. block_index is that of the first. */
+inline void run_cluster(int count, int threads, bool all_together, void (*kernel)())
 {
+    constexpr int WARPGROUP = 4 * WARP;
     body = kernel;
     side_by_side = all_together;
-    fibers.resize(threads);
-    warps.resize(threads / WARP);
-    for (int warp = 0; warp < threads / WARP; warp++)
-        warps[warp] = Barrier{0, 0, WARP, "an instruction or barrier of warp", warp, 0};
-    for (int id = 0; id < MOST_NAMED; id++)
-        named[id] = Barrier{0, 0, 0, "named barrier", id, 0};
-    block = Barrier{0, 0, threads, "__syncthreads, barrier", 0, 0};
-    slots[0].assign(threads, 0);
-    slots[1].assign(threads, 0);
-    for (Fiber &fiber : fibers) {
-        fiber.started = fiber.done = false;
+    blocks = count;
+    block_rank = block_first = 0;
+    block_stride = count == 1 ? threads : (threads + WARPGROUP - 1) / WARPGROUP * WARPGROUP;
+    named = all_named[0];
+    memset(shared, 0xff, shared_bytes);
+    for (int rank = 1; rank < blocks; rank++)
+        put_away[rank].assign(shared_bytes, 0xff);
+    put_away[0].resize(shared_bytes);
+    fibers.resize(blocks * block_stride);
+    warps.resize(fibers.size() / WARP);
+    for (size_t warp = 0; warp < warps.size(); warp++)
+        warps[warp] = Barrier{0, 0, WARP, "an instruction or barrier of warp", (int)warp % (block_stride / WARP), 0};
+    for (Barrier(&of_block)[MOST_NAMED] : all_named) {
+        for (int id = 1; id < MOST_NAMED; id++)
+            of_block[id] = Barrier{0, 0, 0, "named barrier", id, 0};
+        of_block[0] = Barrier{0, 0, threads, "__syncthreads, barrier", 0, 0};
+    }
+    cluster = Barrier{0, 0, blocks * threads, "cluster_wait, barrier", 0, 0};
+    slots[0].assign(fibers.size(), 0);
+    slots[1].assign(fibers.size(), 0);
+    for (size_t index = 0; index < fibers.size(); index++) {
+        Fiber &fiber = fibers[index];
+        fiber.started = false;
+        fiber.done = (int)index % block_stride >= threads;
         fiber.waiting = nullptr;
         fiber.exchanges = 0;
+        fiber.arrived = -1;
         fiber.stack.resize(STACK);
         getcontext(&fiber.context);
         fiber.context.uc_stack.ss_sp = fiber.stack.data();
@@ -230,13 +328,8 @@ inline void run_block(int threads, bool all_together, void (*kernel)())
     }
     for (void (*event)() : at_begin_of_block())
         event();
-    for (bool progress = true; progress;) {
-        progress = side_by_side && run_some(0, threads);
-        for (int warp = threads / WARP - 1; !side_by_side && warp >= 0; warp--)
-            while (run_some(warp * WARP, (warp + 1) * WARP))
-                progress = true;
-        progress = progress || let_arrive();
-    }
+    while (run_blocks() || let_arrive())
+        ;
     for (const Fiber &fiber : fibers)
         if (!fiber.done) {
             report_waiting();
@@ -244,6 +337,12 @@ inline void run_block(int threads, bool all_together, void (*kernel)())
         }
     for (void (*event)() : at_end_of_block())
         event();
+    enter_block(0);
+}
+
+inline void run_block(int threads, bool all_together, void (*kernel)())
+{
+    run_cluster(1, threads, all_together, kernel);
 }
 
 /* ---- what a warp does together ---- */
@@ -276,14 +375,19 @@ inline uint32_t bits_of(float value)
 
 /* ---- shared memory ---- */
 
-/* The bytes at a shared address, which has to be a multiple of `align`. */
-inline unsigned char *shared_at(uint32_t address, uint32_t bytes, uint32_t align)
+/* The bytes at a shared address of block `rank`, which has to be a multiple of `align`. */
+inline unsigned char *shared_of(int rank, uint32_t address, uint32_t bytes, uint32_t align)
 {
     if (address < SHARED_BASE || address - SHARED_BASE + bytes > shared_bytes)
         stop("%u bytes at shared address %u, of %u from %u on", bytes, address, shared_bytes, SHARED_BASE);
     if (address % align)
         stop("shared address %u is not a multiple of %u", address, align);
-    return shared + (address - SHARED_BASE);
+    return memory_of(rank) + (address - SHARED_BASE);
+}
+
+inline unsigned char *shared_at(uint32_t address, uint32_t bytes, uint32_t align)
+{
+    return shared_of(block_rank, address, bytes, align);
 }
 
 /*
@@ -292,14 +396,14 @@ inline unsigned char *shared_at(uint32_t address, uint32_t bytes, uint32_t align
  * pointers are not known.)
  */
 inline bool proxies_matter; /* the kernel uses the asynchronous proxy */
-inline std::vector<uint16_t> writer;
+inline std::vector<uint16_t> writers[MOST_BLOCKS];
 inline std::vector<uint32_t> unfenced[MOST_THREADS];
 
 inline void written(uint32_t address, int bytes, int thread)
 {
     for (int word = 0; proxies_matter && word < bytes / 4; word++) {
         uint32_t at = (address - SHARED_BASE) / 4 + word;
-        writer[at] = (uint16_t)(thread + 1);
+        writers[block_rank][at] = (uint16_t)(thread - block_first + 1);
         unfenced[thread].push_back(at);
     }
 }
@@ -348,8 +452,8 @@ inline void wait_copies(size_t open)
 /* What a block has not waited for is nobody's. */
 inline void forget_copies()
 {
-    for (auto &groups : copies)
-        groups.clear();
+    for (size_t thread = 0; thread < fibers.size(); thread++)
+        copies[thread].clear();
 }
 inline const bool copies_are_forgotten = (at_end_of_block().push_back(forget_copies), true);
 } // namespace emulation
@@ -359,7 +463,7 @@ inline const bool copies_are_forgotten = (at_end_of_block().push_back(forget_cop
 inline emulation::Place &blockIdx = emulation::block_index, gridDim;
 struct ThreadIndex {
     struct X {
-        operator unsigned() const { return (unsigned)emulation::current; }
+        operator unsigned() const { return (unsigned)(emulation::current - emulation::block_first); }
     } x;
 };
 inline ThreadIndex threadIdx;
@@ -421,7 +525,7 @@ inline float __fdividef(float a, float b)
 
 inline void __syncthreads()
 {
-    emulation::arrive(emulation::block);
+    emulation::arrive(emulation::named[0]);
 }
 
 inline void __syncwarp()

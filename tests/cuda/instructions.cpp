@@ -40,13 +40,11 @@ static float other_at(int row, int column)
     return (float)((row * 23 + column * 5 + row * column * 3) % 13 - 6);
 }
 
-static void run(void (*thread)(), int threads = THREADS)
+static void run(void (*thread)(), int threads = THREADS, int blocks = 1)
 {
-    memset(shared, 0xff, sizeof shared);
     emulation::shared_bytes = 200 * 1024;
-    emulation::run_block(threads, true, thread);
-    memset(shared, 0xff, sizeof shared);
-    emulation::run_block(threads, false, thread);
+    emulation::run_cluster(blocks, threads, true, thread);
+    emulation::run_cluster(blocks, threads, false, thread);
 }
 
 static int lane()
@@ -393,10 +391,156 @@ static void test_named()
     tap_check(elected[0] == 2 && elected[1] == 2, "one lane of every warp is elected");
 }
 
+/* ---- clusters ---- */
+
+/* Barriers of a block: of loads, of blocks that have read them, and one for this and that. */
+constexpr uint32_t FULL = BARRIERS, FREE = BARRIERS + 8, SIGNAL = BARRIERS + 16;
+
+static void make_cluster_barriers()
+{
+    if (threadIdx.x == 0) {
+        barrier_init(FULL, 1);
+        barrier_init(FREE, emulation::blocks);
+        barrier_init(SIGNAL, 1);
+        barrier_init_fence();
+    }
+    cluster_arrive();
+    cluster_wait();
+}
+
+static void test_cluster_barrier()
+{
+    tap_case("barrier of a cluster");
+    for (int blocks = 1; blocks <= 8; blocks *= 2) {
+        static int come, ranks;
+        come = ranks = 0;
+        run(
+            [] {
+                const int all = 96 * emulation::blocks;
+                for (int round = 1; round <= 3; round++) {
+                    come++;
+                    cluster_arrive();
+                    tap_check(threadIdx.x < 96, "threads are counted in their block");
+                    cluster_wait();
+                    tap_check(come == all * round, "round %d: %d threads have come, of %d", round, come, all * round);
+                    cluster_arrive();
+                    cluster_wait();
+                }
+                tap_check((unsigned)cluster_rank() == blockIdx.x, "blocks of the cluster stand side by side");
+                ranks |= 1 << cluster_rank();
+                shared[threadIdx.x] = (unsigned char)(cluster_rank() * 100 + threadIdx.x);
+                cluster_arrive();
+                cluster_wait();
+                tap_check(shared[threadIdx.x] == (unsigned char)(cluster_rank() * 100 + threadIdx.x),
+                          "every block has shared memory of its own");
+                come = 0;
+                if (threadIdx.x < 32)
+                    return; /* and is not waited for */
+                cluster_arrive();
+                cluster_wait();
+            },
+            96, blocks);
+        tap_check(ranks == (1 << blocks) - 1, "ranks of %d blocks", blocks);
+    }
+}
+
+/* Each block brings some rows for all of them, over some phases; a place is written again when all have read it. */
+static void test_multicast()
+{
+    tap_case("multicast");
+    emulated_map map = global_map(tensor, COLUMNS, TENSOR_ROWS, 8);
+    memcpy(&map_here, &map, sizeof map);
+    for (int blocks = 2; blocks <= 4; blocks *= 2)
+        run(
+            [] {
+                const int blocks = emulation::blocks, rank = cluster_rank();
+                make_cluster_barriers();
+                for (uint32_t n = 0; n < 5; n++) {
+                    if (threadIdx.x == 0) {
+                        barrier_expect(FULL, blocks * 8 * 128);
+                        map_load_4_multicast(BASE + rank * 1024, &map_here, FULL, 0, (int)n + rank * 2, 1, 0,
+                                             (uint16_t)((1 << blocks) - 1));
+                        tap_check(shared[rank * 1024] == 0xff, "nothing is there before the wait");
+                    }
+                    barrier_wait(FULL, n & 1);
+                    for (int row = 0; row < blocks * 8; row++) {
+                        uint16_t bits;
+                        int from = (int)n + row / 8 * 2 + row % 8;
+                        memcpy(&bits, shared + swizzled_place(BOX, row, (int)threadIdx.x), 2);
+                        tap_check(bits == tensor[(TENSOR_ROWS + from) * COLUMNS + threadIdx.x], "block %d, row %d, phase %u", rank,
+                                  row, n);
+                    }
+                    __syncthreads();
+                    for (int other = 0; threadIdx.x == 0 && other < blocks; other++)
+                        barrier_arrive_at(FREE, other);
+                    barrier_wait(FREE, n & 1);
+                }
+                cluster_arrive();
+                cluster_wait();
+            },
+            64, blocks);
+}
+
+/* Who does not wait until the other block has read its part takes it away. */
+static void test_overrun()
+{
+    tap_case("overrun");
+    make_map();
+    static int lost;
+    lost = 0;
+    run(
+        [] {
+            make_cluster_barriers();
+            for (uint32_t n = 0; n < 3; n++) {
+                if (threadIdx.x == 0) {
+                    barrier_expect(FULL, 2 * BOX * 128);
+                    map_load_4_multicast(BASE + cluster_rank() * BOX * 128, &map_here, FULL, 0, 0, 0, 0, 3);
+                }
+                barrier_wait(FULL, n & 1);
+                lost += shared[0] == 0xff || shared[BOX * 128] == 0xff;
+                __syncwarp();
+            }
+            cluster_arrive();
+            cluster_wait();
+        },
+        32, 2);
+    tap_check(lost > 0, "what was written too early was not seen");
+}
+
+/* Some blocks only; and bytes may come before they are announced. */
+static void test_unannounced()
+{
+    tap_case("unannounced bytes");
+    make_map();
+    run(
+        [] {
+            make_cluster_barriers();
+            if (cluster_rank() == 0 && threadIdx.x == 0) {
+                barrier_expect(FULL, BOX * 128);
+                map_load_4_multicast(BASE, &map_here, FULL, 0, 0, 0, 0, 5);
+                barrier_wait(FULL, 0);
+                barrier_arrive_at(SIGNAL, 2);
+            }
+            if (cluster_rank() == 2) {
+                barrier_wait(SIGNAL, 0);
+                tap_check((shared[0] == 0xff) == !emulation::side_by_side, "what another block copies comes early, or late");
+                if (threadIdx.x == 0)
+                    barrier_expect(FULL, BOX * 128);
+                barrier_wait(FULL, 0);
+            }
+            cluster_arrive();
+            cluster_wait();
+            uint16_t bits;
+            memcpy(&bits, shared + swizzled_place(BOX, 3, lane()), 2);
+            tap_check(bits == (cluster_rank() % 2 ? 0xffff : tensor[3 * COLUMNS + lane()]), "block %d", cluster_rank());
+        },
+        32, 4);
+}
+
 /* ---- misuse ---- */
 
 /* The program has to end there, with these words. */
-static void must_stop(const char *what, const char *words, void (*thread)(), int threads = THREADS)
+static void must_stop(const char *what, const char *words, void (*thread)(), int threads = THREADS, int blocks = 1)
 {
     tap_case("%s", what);
     int ends[2], status = 0;
@@ -410,7 +554,7 @@ static void must_stop(const char *what, const char *words, void (*thread)(), int
         dup2(ends[1], STDERR_FILENO);
         dup2(ends[1], STDOUT_FILENO);
         close(ends[0]);
-        run(thread, threads);
+        run(thread, threads, blocks);
         _exit(0);
     }
     close(ends[1]);
@@ -497,10 +641,106 @@ static void test_misuse()
     });
 }
 
+/* One lane of each of two blocks. */
+static void must_stop_2(const char *what, const char *words, void (*thread)())
+{
+    must_stop(what, words, thread, 32, 2);
+}
+
+static void load_for_both()
+{
+    if (threadIdx.x == 0) {
+        barrier_expect(FULL, 2 * BOX * 128);
+        map_load_4_multicast(BASE + cluster_rank() * BOX * 128, &map_here, FULL, 0, 0, 0, 0, 3);
+    }
+    barrier_wait(FULL, 0);
+}
+
+static void test_cluster_misuse()
+{
+    make_map();
+    must_stop_2("a multicast without a cluster's barrier", "no barrier", [] {
+        if (threadIdx.x == 0) {
+            barrier_init(FULL, 1);
+            barrier_init_fence();
+        }
+        __syncwarp();
+        load_for_both();
+    });
+    must_stop_2("a multicast before the cluster's barrier is waited for", "cluster_wait", [] {
+        if (cluster_rank() == 1 && threadIdx.x == 0)
+            barrier_init(FULL, 1); /* block 1 is first where the last one is */
+        if (cluster_rank() == 0 && threadIdx.x == 0 && !emulation::side_by_side)
+            barrier_arrive_at(FULL, 1);
+        cluster_arrive();
+        cluster_wait();
+    });
+    must_stop_2("a barrier that is made after its maker has come", "cluster_wait", [] {
+        cluster_arrive();
+        if (threadIdx.x == 0) {
+            barrier_init(FULL, 1);
+            barrier_init_fence();
+        }
+        cluster_wait();
+        load_for_both();
+    });
+    must_stop_2("a multicast to a block that has left", "has ended", [] {
+        make_cluster_barriers();
+        if (cluster_rank() == 0)
+            load_for_both();
+    });
+    must_stop_2("an arrival in a block that has left", "has ended", [] {
+        make_cluster_barriers();
+        load_for_both();
+        if (threadIdx.x == 0)
+            barrier_arrive_at(FREE, 1 - cluster_rank());
+    });
+    must_stop_2("a block that waits in vain for its half", "block 1 0 0: threads wait", [] {
+        make_cluster_barriers();
+        if (cluster_rank() == 1)
+            load_for_both();
+        cluster_arrive();
+        cluster_wait();
+    });
+    must_stop_2("a barrier of a cluster that some do not come to", "cluster_wait", [] {
+        make_cluster_barriers();
+        if (cluster_rank() == 0)
+            barrier_wait(FULL, 0);
+        cluster_arrive();
+        cluster_wait();
+    });
+    must_stop_2("a block that there is not", "of a cluster of 2", [] {
+        make_cluster_barriers();
+        if (threadIdx.x == 0)
+            barrier_arrive_at(FREE, 2);
+    });
+    must_stop_2("blocks that there are not", "of a cluster of 2", [] {
+        make_cluster_barriers();
+        if (threadIdx.x == 0)
+            map_load_4_multicast(BASE, &map_here, FULL, 0, 0, 0, 0, 7);
+    });
+    must_stop_2("cluster_wait alone", "without cluster_arrive", [] { cluster_wait(); });
+    must_stop_2("cluster_arrive twice", "a second time", [] {
+        cluster_arrive();
+        cluster_arrive();
+    });
+}
+
 int main(int argc, char **argv)
 {
-    static const struct tap_test tests[] = {{"ldmatrix", test_ldmatrix}, {"mma", test_mma},     {"sums", test_sums},
-                                            {"wgmma", test_wgmma},       {"late", test_late},   {"bulk", test_bulk},
-                                            {"phases", test_phases},     {"named", test_named}, {"misuse", test_misuse}};
+    static const struct tap_test tests[] = {{"ldmatrix", test_ldmatrix},
+                                            {"mma", test_mma},
+                                            {"sums", test_sums},
+                                            {"wgmma", test_wgmma},
+                                            {"late", test_late},
+                                            {"bulk", test_bulk},
+                                            {"phases", test_phases},
+                                            {"named", test_named},
+                                            {"misuse", test_misuse},
+                                            {"cluster", test_cluster_barrier},
+                                            {"multicast", test_multicast},
+                                            {"overrun", test_overrun},
+                                            {"unannounced", test_unannounced},
+                                            {"cluster misuse", test_cluster_misuse}};
     return tap_main(argc, argv, tests, sizeof tests / sizeof *tests);
 }

@@ -18,9 +18,10 @@ inline const bool proxies_are_watched = (proxies_matter = true);
 
 inline void forget_writers()
 {
-    writer.assign(SHARED_MOST / 4, 0);
-    for (auto &list : unfenced)
-        list.clear();
+    for (int rank = 0; rank < blocks; rank++)
+        writers[rank].assign(SHARED_MOST / 4, 0);
+    for (size_t thread = 0; thread < fibers.size(); thread++)
+        unfenced[thread].clear();
 }
 inline const bool writers_are_forgotten = (at_begin_of_block().push_back(forget_writers), true);
 
@@ -28,6 +29,7 @@ inline const bool writers_are_forgotten = (at_begin_of_block().push_back(forget_
 inline const unsigned char *proxy_read(uint32_t address, uint32_t bytes, const char *who)
 {
     const unsigned char *memory = shared_at(address, bytes, 1);
+    const std::vector<uint16_t> &writer = writers[block_rank];
     for (uint32_t word = (address - SHARED_BASE) / 4; word < (address - SHARED_BASE + bytes + 3) / 4; word++)
         if (writer[word])
             stop("%s reads shared address %u, which thread %d wrote and did not proxy_fence", who, SHARED_BASE + word * 4,
@@ -35,10 +37,10 @@ inline const unsigned char *proxy_read(uint32_t address, uint32_t bytes, const c
     return memory;
 }
 
-inline void proxy_wrote(uint32_t address, uint32_t bytes)
+inline void proxy_wrote(int rank, uint32_t address, uint32_t bytes)
 {
     for (uint32_t word = (address - SHARED_BASE) / 4; word < (address - SHARED_BASE + bytes) / 4; word++)
-        writer[word] = 0;
+        writers[rank][word] = 0;
 }
 
 /* The swizzle of 128 bytes: chunks of 16 bytes change places, in a pattern of 1024 bytes. Of 64 and 32 bytes likewise. */
@@ -51,41 +53,63 @@ inline uint32_t swizzled(uint32_t address, uint32_t span)
 
 struct MemoryBarrier : Barrier { /* generation: phases that are complete; arrived, participants: of the running one */
     bool known;                  /* to the asynchronous proxy: barrier_init_fence was called */
-    int maker;
+    int maker, made;             /* by this thread, before the cluster's barrier was complete so often */
 };
-inline std::map<uint32_t, MemoryBarrier> memory_barriers;
+inline std::map<uint32_t, MemoryBarrier> memory_barriers[MOST_BLOCKS];
+constexpr int64_t MOST_BYTES = (1 << 20) - 1; /* that a barrier can wait for */
 constexpr uint64_t BARRIER_MARK = 0xba881e4ba881e4ff;
 
 inline void forget_barriers()
 {
-    memory_barriers.clear();
+    for (auto &of_block : memory_barriers)
+        of_block.clear();
 }
 inline const bool barriers_are_forgotten = (at_begin_of_block().push_back(forget_barriers), true);
 
+inline MemoryBarrier &barrier_of(int rank, uint32_t at)
+{
+    unsigned char *memory = shared_of(rank, at, 8, 8);
+    auto found = memory_barriers[rank].find(at);
+    if (found == memory_barriers[rank].end())
+        stop("there is no barrier at shared address %u of block %d of the cluster", at, rank);
+    if (memcmp(memory, &BARRIER_MARK, 8) != 0)
+        stop("the barrier at shared address %u of block %d of the cluster was written over", at, rank);
+    return found->second;
+}
+
 inline MemoryBarrier &barrier_at(uint32_t at)
 {
-    unsigned char *memory = shared_at(at, 8, 8);
-    auto found = memory_barriers.find(at);
-    if (found == memory_barriers.end())
-        stop("there is no barrier at shared address %u", at);
-    if (memcmp(memory, &BARRIER_MARK, 8) != 0)
-        stop("the barrier at shared address %u was written over", at);
-    return found->second;
+    return barrier_of(block_rank, at);
+}
+
+/* Another block's barrier is there for sure once the cluster has met since it was made, and until that block may have ended. */
+inline MemoryBarrier &barrier_over_there(int rank, uint32_t at)
+{
+    if (rank < 0 || rank >= blocks)
+        stop("block %d of a cluster of %d", rank, blocks);
+    if (has_ended(rank))
+        stop("block %d of the cluster has ended, and its barrier at shared address %u is used", rank, at);
+    MemoryBarrier &barrier = barrier_of(rank, at);
+    if (rank != block_rank && cluster.generation <= barrier.made)
+        stop("the barrier at shared address %u of block %d of the cluster is used before a cluster_wait says that it is there", at,
+             rank);
+    return barrier;
 }
 
 inline void barrier_look(MemoryBarrier &barrier)
 {
+    if (barrier.bytes > MOST_BYTES || barrier.bytes < -MOST_BYTES)
+        stop("%lld bytes are awaited at the barrier at shared address %d", (long long)barrier.bytes, barrier.number);
     if (barrier.arrived < barrier.participants || barrier.bytes != 0)
         return;
     barrier.arrived = 0;
     barrier.generation++;
 }
 
-inline void barrier_count(uint32_t at, int64_t bytes)
+inline void barrier_count(MemoryBarrier &barrier, int64_t bytes)
 {
-    MemoryBarrier &barrier = barrier_at(at);
     if (barrier.arrived == barrier.participants)
-        stop("more than %d threads arrive at the barrier at shared address %u", barrier.participants, at);
+        stop("more than %d threads arrive at the barrier at shared address %d", barrier.participants, barrier.number);
     barrier.bytes += bytes;
     barrier.arrived++;
     barrier_look(barrier);
@@ -101,23 +125,29 @@ inline void barrier_init(uint32_t at, int arrivals)
     barrier.what = "the barrier at shared address";
     barrier.number = (int)at;
     barrier.maker = current;
-    memory_barriers[at] = barrier;
+    barrier.made = cluster.generation + (fibers[current].arrived >= 0);
+    memory_barriers[block_rank][at] = barrier;
 }
 
 inline void barrier_init_fence()
 {
-    for (auto &entry : emulation::memory_barriers)
+    for (auto &entry : emulation::memory_barriers[emulation::block_rank])
         entry.second.known = entry.second.known || entry.second.maker == emulation::current;
 }
 
 inline void barrier_expect(uint32_t at, int bytes)
 {
-    emulation::barrier_count(at, bytes);
+    emulation::barrier_count(emulation::barrier_at(at), bytes);
 }
 
 inline void barrier_arrive(uint32_t at)
 {
-    emulation::barrier_count(at, 0);
+    emulation::barrier_count(emulation::barrier_at(at), 0);
+}
+
+inline void barrier_arrive_at(uint32_t at, int rank)
+{
+    emulation::barrier_count(emulation::barrier_over_there(rank, at), 0);
 }
 
 inline void barrier_wait(uint32_t at, uint32_t parity)
@@ -125,6 +155,34 @@ inline void barrier_wait(uint32_t at, uint32_t parity)
     emulation::MemoryBarrier &barrier = emulation::barrier_at(at);
     while ((barrier.generation & 1) == (int)(parity & 1))
         emulation::sleep(barrier);
+}
+
+/* ---- clusters ---- */
+
+inline int cluster_rank()
+{
+    return emulation::block_rank;
+}
+
+inline void cluster_arrive()
+{
+    using namespace emulation;
+    Fiber &self = fibers[current];
+    if (self.arrived >= 0)
+        stop("cluster_arrive a second time, without cluster_wait");
+    self.arrived = cluster.generation;
+    count(cluster);
+}
+
+inline void cluster_wait()
+{
+    using namespace emulation;
+    Fiber &self = fibers[current];
+    if (self.arrived < 0)
+        stop("cluster_wait without cluster_arrive");
+    if (cluster.generation == self.arrived)
+        sleep(cluster);
+    self.arrived = -1;
 }
 
 /* ---- bulk tensor copies ---- */
@@ -173,25 +231,46 @@ inline uint32_t map_bytes(const emulated_map &map)
     return bytes;
 }
 
-inline void map_load(uint32_t to, const attest_tensor_map *handle, uint32_t barrier, uint32_t rank, const std::vector<int> &first)
+/* To shared memory of block `target` of the cluster. */
+inline void map_load_to(int target, uint32_t to, const emulated_map &map, uint32_t barrier, const std::vector<int> &first)
 {
-    const emulated_map map = map_get(handle, rank);
     uint32_t bytes = map_bytes(map);
-    memset(shared_at(to, bytes, 128), 0xff, bytes);
-    proxy_wrote(to, bytes);
-    if (!barrier_at(barrier).known)
+    if (!barrier_over_there(target, barrier).known)
         stop("a bulk load on the barrier at shared address %u, whose maker has not called barrier_init_fence", barrier);
+    memset(shared_of(target, to, bytes, 128), 0xff, bytes);
+    proxy_wrote(target, to, bytes);
     arriving.push_back([=] {
+        if (has_ended(target))
+            stop("block %d of the cluster has ended, and a bulk load to it arrives at shared address %u", target, to);
+        unsigned char *memory = memory_of(target);
         map_walk(map, to, first.data(), [&](uint32_t at, const unsigned char *from) {
             if (from)
-                memcpy(shared + (at - SHARED_BASE), from, map.element);
+                memcpy(memory + (at - SHARED_BASE), from, map.element);
             else
-                memset(shared + (at - SHARED_BASE), 0, map.element);
+                memset(memory + (at - SHARED_BASE), 0, map.element);
         });
-        MemoryBarrier &complete = barrier_at(barrier);
+        MemoryBarrier &complete = barrier_of(target, barrier);
         complete.bytes -= bytes;
         barrier_look(complete);
     });
+}
+
+inline void map_load(uint32_t to, const attest_tensor_map *handle, uint32_t barrier, uint32_t rank, const std::vector<int> &first)
+{
+    map_load_to(block_rank, to, map_get(handle, rank), barrier, first);
+}
+
+/* The others' parts are under way first, so that they come first where what was begun first does; else they come last. */
+inline void map_load_multicast(uint32_t to, const attest_tensor_map *handle, uint32_t barrier, uint32_t rank,
+                               const std::vector<int> &first, uint32_t mask)
+{
+    if (!mask || mask >> blocks)
+        stop("a multicast to blocks 0x%x, of a cluster of %d", mask, blocks);
+    for (int n = 1; n <= blocks; n++) {
+        int target = (block_rank + n) % blocks;
+        if (mask >> target & 1)
+            map_load_to(target, to, map_get(handle, rank), barrier, first);
+    }
 }
 
 /* Of each thread: stores that are not committed, and those that are. */
@@ -244,6 +323,12 @@ inline void map_load_4(uint32_t to, const attest_tensor_map *map, uint32_t barri
     emulation::map_load(to, map, barrier, 4, {c0, c1, c2, c3});
 }
 
+inline void map_load_4_multicast(uint32_t to, const attest_tensor_map *map, uint32_t barrier, int c0, int c1, int c2, int c3,
+                                 uint16_t blocks)
+{
+    emulation::map_load_multicast(to, map, barrier, 4, {c0, c1, c2, c3}, blocks);
+}
+
 inline void map_load_5(uint32_t to, const attest_tensor_map *map, uint32_t barrier, int c0, int c1, int c2, int c3, int c4)
 {
     emulation::map_load(to, map, barrier, 5, {c0, c1, c2, c3, c4});
@@ -280,8 +365,8 @@ inline void proxy_fence()
 {
     using namespace emulation;
     for (uint32_t word : unfenced[current])
-        if (writer[word] == current + 1)
-            writer[word] = 0;
+        if (writers[block_rank][word] == current - block_first + 1)
+            writers[block_rank][word] = 0;
     unfenced[current].clear();
 }
 
@@ -291,9 +376,9 @@ namespace emulation
 {
 inline Barrier &named_for(int id, int threads)
 {
-    Barrier &barrier = id == 0 ? block : named[id];
     if (id < 0 || id >= MOST_NAMED || threads % WARP)
         stop("a barrier %d of %d threads", id, threads);
+    Barrier &barrier = named[id];
     if (id && barrier.arrived && barrier.participants != threads)
         stop("barrier %d of %d threads is under way, and a thread comes to it with %d", id, barrier.participants, threads);
     if (id)
@@ -368,8 +453,8 @@ inline Products products[MOST_THREADS];
 
 inline void forget_products()
 {
-    for (Products &own : products)
-        own = Products();
+    for (size_t thread = 0; thread < fibers.size(); thread++)
+        products[thread] = Products();
 }
 inline const bool products_are_forgotten = (at_begin_of_block().push_back(forget_products), true);
 
@@ -551,6 +636,11 @@ template <int groups> inline void wgmma_wait()
 {
     emulation::wait_products(groups);
 }
+
+/* What a product has under way is NaN here, and nothing moves. */
+template <int count> inline void settle(float (&)[count]) {}
+
+inline void pin(float) {}
 
 template <int N, bool B_TRANSPOSED> inline void wgmma_ss(float (&c)[N / 2], uint64_t a, uint64_t b, bool accumulate)
 {
