@@ -72,7 +72,7 @@ struct Fiber {
     ucontext_t context;
     jmp_buf state;
     std::vector<char> stack;
-    bool started, done;
+    bool started, done, held;
     Barrier *waiting;
     int generation, exchanges;
     int arrived; /* the generation of the cluster's barrier that it has arrived at and not waited for, or -1 */
@@ -146,6 +146,18 @@ inline bool count(Barrier &barrier)
     return true;
 }
 
+/* Behind an arrival that others have waited for: where warps do not run side by side, they now get as far as they can before this
+ * thread goes on. What it should have done before it arrived, it does too late. */
+inline void hold_back()
+{
+    Fiber &self = fibers[current];
+    if (side_by_side)
+        return;
+    self.held = true;
+    if (!_setjmp(self.state))
+        _longjmp(scheduler, 1);
+}
+
 inline void arrive(Barrier &barrier)
 {
     if (!count(barrier))
@@ -174,7 +186,7 @@ inline void enter()
 
 inline bool runnable(const Fiber &fiber)
 {
-    return !fiber.done && (!fiber.waiting || fiber.waiting->generation != fiber.generation);
+    return !fiber.done && !fiber.held && (!fiber.waiting || fiber.waiting->generation != fiber.generation);
 }
 
 inline void resume(int index)
@@ -238,6 +250,17 @@ inline bool run_blocks()
         progress = run_threads() || progress;
     }
     return progress;
+}
+
+/* Threads that were held back go on. */
+inline bool let_go()
+{
+    bool any = false;
+    for (Fiber &fiber : fibers) {
+        any = any || fiber.held;
+        fiber.held = false;
+    }
+    return any;
 }
 
 /* Something that is under way comes to its end: what was begun first, or last. */
@@ -314,7 +337,7 @@ inline void run_cluster(int count, int threads, bool all_together, void (*kernel
     slots[1].assign(fibers.size(), 0);
     for (size_t index = 0; index < fibers.size(); index++) {
         Fiber &fiber = fibers[index];
-        fiber.started = false;
+        fiber.started = fiber.held = false;
         fiber.done = (int)index % block_stride >= threads;
         fiber.waiting = nullptr;
         fiber.exchanges = 0;
@@ -328,7 +351,7 @@ inline void run_cluster(int count, int threads, bool all_together, void (*kernel
     }
     for (void (*event)() : at_begin_of_block())
         event();
-    while (run_blocks() || let_arrive())
+    while (run_blocks() || let_go() || let_arrive())
         ;
     for (const Fiber &fiber : fibers)
         if (!fiber.done) {

@@ -338,6 +338,39 @@ static void test_bulk()
     });
 }
 
+/* Who arrives before he has read finds what comes next. */
+static void test_too_early()
+{
+    tap_case("arrival too early");
+    make_map();
+    static int lost;
+    lost = 0;
+    run(
+        [] {
+            const uint32_t full = BARRIERS, empty = BARRIERS + 8;
+            if (threadIdx.x == 0) {
+                barrier_init(full, 1);
+                barrier_init(empty, 1);
+                barrier_init_fence();
+                barrier_expect(full, BOX * 128);
+                map_load_4(BASE, &map_here, full, 0, 0, 0, 0);
+            }
+            __syncthreads();
+            if (threadIdx.x == 0) {
+                barrier_wait(empty, 0);
+                barrier_expect(full, BOX * 128);
+                map_load_4(BASE, &map_here, full, 0, 8, 0, 0);
+                barrier_wait(full, 1);
+            } else if (threadIdx.x == 32) {
+                barrier_wait(full, 0);
+                barrier_arrive(empty);
+                lost += shared[0] == 0xff;
+            }
+        },
+        64);
+    tap_check(lost > 0, "what was written too early was not seen");
+}
+
 /* A pipeline of one buffer between a thread that fills and those that read, over some phases. */
 static void test_phases()
 {
@@ -602,6 +635,21 @@ static void test_misuse()
         issue_qk(S);
         wgmma_wait<0>();
     });
+    must_stop("no proxy_fence before a copy", "proxy_fence", [] {
+        make_barrier(1);
+        if (threadIdx.x == 32)
+            store_shared_4(BASE + 64, 0);
+        __syncthreads();
+        if (threadIdx.x == 0)
+            map_load_4(BASE, &map_here, BARRIERS, 0, 0, 0, 0);
+    });
+    must_stop("rows of another warp written", "all warps", [] {
+        fill_operands();
+        float S[KEYS / 2];
+        issue_qk(S);
+        wgmma_wait<0>();
+        put(Q_AT + threadIdx.x / 32 * 16 * 128 + lane() * 4, 100);
+    });
     must_stop("no barrier_init_fence", "barrier_init_fence", [] {
         if (threadIdx.x == 0) {
             barrier_init(BARRIERS, 1);
@@ -734,6 +782,7 @@ int main(int argc, char **argv)
                                             {"wgmma", test_wgmma},
                                             {"late", test_late},
                                             {"bulk", test_bulk},
+                                            {"too early", test_too_early},
                                             {"phases", test_phases},
                                             {"named", test_named},
                                             {"misuse", test_misuse},

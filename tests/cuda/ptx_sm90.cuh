@@ -37,10 +37,13 @@ inline const unsigned char *proxy_read(uint32_t address, uint32_t bytes, const c
     return memory;
 }
 
-inline void proxy_wrote(int rank, uint32_t address, uint32_t bytes)
+/* Memory that it will write. */
+inline void proxy_write(int rank, uint32_t address, uint32_t bytes)
 {
     for (uint32_t word = (address - SHARED_BASE) / 4; word < (address - SHARED_BASE + bytes) / 4; word++)
-        writers[rank][word] = 0;
+        if (writers[rank][word])
+            stop("a bulk load goes to shared address %u of block %d of the cluster, which thread %d wrote and did not proxy_fence",
+                 SHARED_BASE + word * 4, rank, writers[rank][word] - 1);
 }
 
 /* The swizzle of 128 bytes: chunks of 16 bytes change places, in a pattern of 1024 bytes. Of 64 and 32 bytes likewise. */
@@ -96,14 +99,15 @@ inline MemoryBarrier &barrier_over_there(int rank, uint32_t at)
     return barrier;
 }
 
-inline void barrier_look(MemoryBarrier &barrier)
+inline bool barrier_look(MemoryBarrier &barrier)
 {
     if (barrier.bytes > MOST_BYTES || barrier.bytes < -MOST_BYTES)
         stop("%lld bytes are awaited at the barrier at shared address %d", (long long)barrier.bytes, barrier.number);
     if (barrier.arrived < barrier.participants || barrier.bytes != 0)
-        return;
+        return false;
     barrier.arrived = 0;
     barrier.generation++;
+    return true;
 }
 
 inline void barrier_count(MemoryBarrier &barrier, int64_t bytes)
@@ -112,7 +116,8 @@ inline void barrier_count(MemoryBarrier &barrier, int64_t bytes)
         stop("more than %d threads arrive at the barrier at shared address %d", barrier.participants, barrier.number);
     barrier.bytes += bytes;
     barrier.arrived++;
-    barrier_look(barrier);
+    if (barrier_look(barrier))
+        hold_back();
 }
 } // namespace emulation
 
@@ -238,7 +243,7 @@ inline void map_load_to(int target, uint32_t to, const emulated_map &map, uint32
     if (!barrier_over_there(target, barrier).known)
         stop("a bulk load on the barrier at shared address %u, whose maker has not called barrier_init_fence", barrier);
     memset(shared_of(target, to, bytes, 128), 0xff, bytes);
-    proxy_wrote(target, to, bytes);
+    proxy_write(target, to, bytes);
     arriving.push_back([=] {
         if (has_ended(target))
             stop("block %d of the cluster has ended, and a bulk load to it arrives at shared address %u", target, to);
@@ -394,7 +399,8 @@ inline void named_barrier(int id, int threads)
 
 inline void named_barrier_arrive(int id, int threads)
 {
-    emulation::count(emulation::named_for(id, threads));
+    if (emulation::count(emulation::named_for(id, threads)))
+        emulation::hold_back();
 }
 
 template <int N> inline void registers_more()
@@ -477,6 +483,7 @@ struct Issued {
     uint64_t a, b;
     int columns;
     bool transposed, accumulate;
+    uint64_t digest; /* of A in shared memory when a warp first read it, or 0 */
 
     bool operator==(const Issued &other) const
     {
@@ -508,7 +515,7 @@ inline void issue(float *c, int columns, bool transposed, bool accumulate, const
     Products &own = products[current];
     if (!own.fenced)
         stop("a wgmma without wgmma_fence before it, since the last wgmma_wait");
-    compare_issued(own.issued++, Issued{a, b, columns, transposed, accumulate});
+    compare_issued(own.issued++, Issued{a, b, columns, transposed, accumulate, 0});
     if (b >> 62 != 1 || (!registers && a >> 62 != 1))
         stop("a wgmma with something that is no descriptor, or of another swizzle");
     Accumulators &sums = own.accumulators[c];
@@ -547,12 +554,30 @@ inline uint16_t matrix_element(uint64_t descriptor, bool k_major, int line, int 
     return bits;
 }
 
+/* Who of a warpgroup reads which rows of A is nobody's business: all of it has to stay as it is until the last warp is done. */
+inline void check_a(const Product &one, Issued &as_issued)
+{
+    const uint32_t stride = (uint32_t)(one.a >> 32 & 0x3fff) << 4;
+    uint64_t digest = 1, bits;
+    for (uint32_t half = 0; half < 64 * 4; half++) {
+        uint32_t row = half / 4, at = descriptor_address(one.a) + row % 8 * 128 + row / 8 * stride + half % 4 * 8;
+        memcpy(&bits, proxy_read(swizzled(at, 128), sizeof bits, "a wgmma"), sizeof bits);
+        digest = (digest ^ bits) * 0x100000001b3 ^ digest >> 32;
+    }
+    if (as_issued.digest && as_issued.digest != digest)
+        stop("the A of a wgmma was written before all warps of the warpgroup had waited for it");
+    as_issued.digest = digest;
+}
+
 /* What product `index` of the queues is to this warp: 16 of the 64 rows. */
 inline void multiply_rows(int first_thread, size_t index)
 {
     static Line rows[16], columns[MOST_COLUMNS];
-    const Product &one = products[first_thread].queue[index];
+    const Products &own = products[first_thread];
+    const Product &one = own.queue[index];
     const int top = first_thread / WARP % 4 * 16;
+    if (!one.from_registers)
+        check_a(one, issued[first_thread / GROUP][own.issued - own.queue.size() + index]);
     for (int row = 0; row < 16 && !one.from_registers; row++)
         for (int k = 0; k < STEP; k++)
             line_set(rows[row], k, matrix_element(one.a, true, top + row, k));
