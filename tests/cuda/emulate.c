@@ -93,6 +93,11 @@ static attest_cuda_args make_args(const attest_problem *p, const attest_tensors 
         args.splits = args.seq_kv ? (int32_t)ceil_div(args.seq_kv, split_keys) : 1;
         args.stride_partial = emulated_manifest_get()->partial;
     }
+    if (emulated_manifest_get()->launch == ATTEST_LAUNCH_JOINED) { /* 1, 2, 4 ... pieces, of as many keys at least */
+        while (args.splits < (int32_t)emulated_manifest_get()->cluster && (int64_t)split_keys * args.splits * 2 <= args.seq_kv)
+            args.splits *= 2;
+        args.split_keys = (int32_t)ceil_div(ceil_div(args.seq_kv, facts->tile_kv), args.splits) * (int32_t)facts->tile_kv;
+    }
     return args;
 }
 
@@ -158,14 +163,14 @@ static void make_maps(const attest_problem *p, const attest_tensors *t, int32_t 
     }
 }
 
-static void run_once(struct instance *in, int32_t pack, int32_t split_keys, bool side_by_side)
+static void run_once(struct instance *in, int32_t pack, int32_t split_keys, enum emulated_order order)
 {
     attest_cuda_args args = make_args(&in->problem, &in->tensors, pack, split_keys);
     const attest_cuda_facts *facts = emulated_facts();
     attest_cuda_maps maps;
     size_t floats = (size_t)args.tiles * (size_t)args.splits * facts->tile_q * (size_t)args.stride_partial;
     struct buffer partial = {0};
-    if (args.splits > 1) {
+    if (args.stride_partial && args.splits > 1) {
         if (!tap_check(buffer_create(&partial, PLACE_GUARD_BEFORE, 0, (int64_t)floats, sizeof(float)), "no memory"))
             return;
         buffer_fill_nan(&partial, ATTEST_F32);
@@ -173,7 +178,7 @@ static void run_once(struct instance *in, int32_t pack, int32_t split_keys, bool
     }
     make_maps(&in->problem, &in->tensors, pack, &maps);
     instance_poison(in);
-    emulated_launch(&args, &maps, side_by_side);
+    emulated_launch(&args, &maps, order);
     buffer_destroy(&partial);
 }
 
@@ -226,16 +231,16 @@ static void one_case(const attest_problem *p, const char *key, int number)
         int32_t tile_kv = (int32_t)emulated_facts()->tile_kv;
         /* Pieces as the host makes them: of some tiles, or where bits must not depend on the batch those of the manifest. */
         int32_t pieces = has(p, ATTEST_INVARIANT) ? (int32_t)manifest->split_keys : tile_kv * (1 + number % 3);
-        run_once(&in, 1, pieces, true);
+        run_once(&in, 1, pieces, EMULATED_SIDE_BY_SIDE);
         tap_check(instance_untouched(&in, why, sizeof why), "%s", why);
         tap_check(judge(&basis, &in, p_dtype(), why, sizeof why), "%s", why);
         unsigned char *together = drive_snapshot(&in, &size);
-        run_once(&in, 1, pieces, false);
+        run_once(&in, 1, pieces, EMULATED_LAST_FIRST);
         unsigned char *apart = drive_snapshot(&in, &same);
         tap_check(size == same && memcmp(together, apart, size) == 0, "the bits depend on the order of the warps");
         free(apart);
         /* The query heads of a KV head in one tile, and no pieces. */
-        run_once(&in, pack_of(p), (int32_t)ceil_div(p->seq_kv + 1, tile_kv) * tile_kv, true);
+        run_once(&in, pack_of(p), (int32_t)ceil_div(p->seq_kv + 1, tile_kv) * tile_kv, EMULATED_FIRST_FIRST);
         tap_check(instance_untouched(&in, why, sizeof why), "packed: %s", why);
         tap_check(judge(&basis, &in, p_dtype(), why, sizeof why), "packed: %s", why);
         free(together);

@@ -8,7 +8,7 @@
 # Without problems it takes random ones with every feature that the manifest does not refuse; ATTEST_TEST_LONG=1 takes more. The
 # headers beside the kernel come with it, but for those that tests/cuda has an emulation of. The array of shared memory has to be
 # called `shared`. EMULATED_BUILD=FILE only builds that program. EMULATED_CXXFLAGS are flags for the compiler, such as -g -O0.
-# EMULATED_CLUSTER=2 makes clusters of two blocks. EMULATED_CACHE=FOLDER keeps what is the same for all kernels there.
+# EMULATED_CACHE=FOLDER keeps what is the same for all kernels there.
 set -eu
 [ $# -ge 4 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 kernel=$1 arch=$2 dtype=$3 dim=$4

@@ -9,7 +9,7 @@
 /* The parts of a manifest that a launch needs; emulated_flags.c writes it. */
 struct emulated_manifest {
     uint32_t launch;  /* attest_cuda_launch */
-    uint32_t cluster; /* blocks; 1: they come alone */
+    uint32_t cluster; /* blocks, at most; 1: they come alone */
     uint32_t packs, pads, tensor;
     uint32_t refuses_o32, refuses_dv;
     uint64_t refuses;
@@ -21,12 +21,15 @@ struct emulated_manifest {
     } map[ATTEST_CUDA_MAPS];
 };
 
+/* Warps side by side, or each as far as it gets; blocks of a cluster likewise. */
+enum emulated_order { EMULATED_LAST_FIRST, EMULATED_SIDE_BY_SIDE, EMULATED_FIRST_FIRST };
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Launches the kernel, and the one that joins pieces if there are some. Warps run side by side, or each as far as it gets. */
-void emulated_launch(const attest_cuda_args *args, const attest_cuda_maps *maps, int side_by_side);
+/* Launches the kernel, and the one that joins pieces if there are some. */
+void emulated_launch(const attest_cuda_args *args, const attest_cuda_maps *maps, enum emulated_order order);
 const attest_cuda_facts *emulated_facts(void);
 const struct emulated_manifest *emulated_manifest_get(void);
 

@@ -44,14 +44,13 @@ int main(int argc, char **argv)
         return 1;
     }
     const int64_t *n = image.numbers;
-    const char *cluster = getenv("EMULATED_CLUSTER");
     printf("#define ATTEST_DTYPE %u\n#define ATTEST_DIM %d\n", dtype, image.dim);
     printf("#define ATTEST_TILE_Q %d\n#define ATTEST_TILE_KV %d\n", (int)n[CUDA_TILE_Q], (int)n[CUDA_TILE_KV]);
     printf("#define ATTEST_STAGES %d\n#define ATTEST_THREADS %d\n", (int)n[CUDA_STAGES], (int)n[CUDA_THREADS]);
     printf("#define EMULATED_LAUNCH %d\n#define EMULATED_MANIFEST {%d, %d, %d, %d, %d, %d, %d, %lluu, %d, %d, %d, %d, %d, {",
-           (int)m.launch, (int)m.launch, cluster ? atoi(cluster) : 1, m.packs, m.padding, m.tensor != CUDA_TENSOR_NONE,
-           m.refuses_o32, m.refuses_dimv, (unsigned long long)m.refuses, (int)n[CUDA_SPLIT_KEYS], (int)n[CUDA_PARTIAL],
-           (int)n[CUDA_ROWS_MOST], (int)n[CUDA_ALIGN], m.map_count);
+           (int)m.launch, (int)m.launch, (int)n[CUDA_CLUSTER], m.packs, m.padding, m.tensor != CUDA_TENSOR_NONE, m.refuses_o32,
+           m.refuses_dimv, (unsigned long long)m.refuses, (int)n[CUDA_SPLIT_KEYS], (int)n[CUDA_PARTIAL], (int)n[CUDA_ROWS_MOST],
+           (int)n[CUDA_ALIGN], m.map_count);
     for (int i = 0; i < m.map_count; i++)
         printf("{'%c', %d, %d, %d}, ", m.maps[i].tensor, (int)image.map_rows[i], (int)image.map_columns[i], m.maps[i].swizzle);
     printf("}}\n");

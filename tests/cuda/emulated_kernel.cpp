@@ -36,25 +36,26 @@ static void one_thread()
 }
 
 /* One cluster; shared memory that it did not ask for has to stay as it is. */
-static void one_cluster(unsigned x, unsigned y, unsigned z, unsigned blocks, bool side_by_side, uint32_t bytes, void (*thread)())
+static void one_cluster(unsigned x, unsigned y, unsigned z, unsigned blocks, emulation::Order order, uint32_t bytes,
+                        void (*thread)())
 {
     memset(shared + bytes, 0xff, sizeof shared - bytes);
     blockIdx = {x, y, z};
     emulation::shared_bytes = bytes;
-    emulation::run_cluster((int)blocks, ATTEST_THREADS, side_by_side, thread);
+    emulation::run_cluster((int)blocks, ATTEST_THREADS, order, thread);
     for (size_t at = bytes; at < sizeof shared; at++)
         if (shared[at] != 0xff)
             emulation::stop("byte %zu of shared memory was written, of %u", at, bytes);
 }
 
-static void grid(unsigned x, unsigned y, unsigned z, unsigned cluster, bool side_by_side, uint32_t bytes, void (*thread)())
+static void grid(unsigned x, unsigned y, unsigned z, unsigned cluster, emulation::Order order, uint32_t bytes, void (*thread)())
 {
     x = (x + cluster - 1) / cluster * cluster;
     gridDim = {x, y, z};
     for (unsigned k = 0; k < z; k++)
         for (unsigned j = 0; j < y; j++)
             for (unsigned i = 0; i < x; i += cluster)
-                one_cluster(i, j, k, cluster, side_by_side, bytes, thread);
+                one_cluster(i, j, k, cluster, order, bytes, thread);
 }
 
 #if EMULATED_SPLIT
@@ -64,23 +65,26 @@ static void one_thread_of_combine()
 }
 #endif
 
-extern "C" void emulated_launch(const attest_cuda_args *args, const attest_cuda_maps *maps, int side_by_side)
+extern "C" void emulated_launch(const attest_cuda_args *args, const attest_cuda_maps *maps, enum emulated_order order)
 {
     enum { PERSISTENT_BLOCKS = 5 };
     launched = *args;
     if (maps)
         maps_launched = *maps;
     unsigned tiles = (unsigned)args->tiles, bytes = attest_facts.dynamic_shared;
-    bool together = side_by_side != 0;
+    emulation::Order chosen = order == EMULATED_SIDE_BY_SIDE ? emulation::SIDE_BY_SIDE
+                              : order == EMULATED_LAST_FIRST ? emulation::LAST_FIRST
+                                                             : emulation::FIRST_FIRST;
     if (manifest.launch == ATTEST_LAUNCH_GRID)
-        grid((unsigned)args->tiles_q, (unsigned)args->slots, (unsigned)args->batch, manifest.cluster, together, bytes, one_thread);
+        grid((unsigned)args->tiles_q, (unsigned)args->slots, (unsigned)args->batch, manifest.cluster, chosen, bytes, one_thread);
     else if (manifest.launch == ATTEST_LAUNCH_PERSISTENT)
-        grid(tiles < PERSISTENT_BLOCKS ? tiles : PERSISTENT_BLOCKS, 1, 1, 1, together, bytes, one_thread);
+        grid(tiles < PERSISTENT_BLOCKS ? tiles : PERSISTENT_BLOCKS, 1, 1, 1, chosen, bytes, one_thread);
     else
-        grid(tiles * (unsigned)args->splits, 1, 1, 1, together, bytes, one_thread);
+        grid(tiles * (unsigned)args->splits, 1, 1, manifest.launch == ATTEST_LAUNCH_JOINED ? (unsigned)args->splits : 1, chosen,
+             bytes, one_thread);
 #if EMULATED_SPLIT
     if (args->splits > 1)
-        grid(tiles, 1, 1, 1, together, 0, one_thread_of_combine);
+        grid(tiles, 1, 1, 1, chosen, 0, one_thread_of_combine);
 #endif
 }
 

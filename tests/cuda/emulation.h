@@ -85,7 +85,8 @@ inline Barrier all_named[MOST_BLOCKS][MOST_NAMED], cluster;
 inline std::vector<uint32_t> slots[2]; /* values under exchange; two sets, so that one barrier an exchange is enough */
 inline int current;                    /* fiber: thread current - block_first of its block */
 inline Place block_index;
-inline bool side_by_side;
+enum Order { LAST_FIRST, SIDE_BY_SIDE, FIRST_FIRST };
+inline Order order; /* of warps, and of blocks: each as far as it gets, or all warps side by side */
 inline void (*body)();
 inline uint32_t shared_bytes;                      /* of the kernel that runs */
 inline std::deque<std::function<void()>> arriving; /* what the GPU does in the background, until it is done */
@@ -146,12 +147,12 @@ inline bool count(Barrier &barrier)
     return true;
 }
 
-/* Behind an arrival that others have waited for: where warps do not run side by side, they now get as far as they can before this
+/* Behind an arrival that others have waited for: where warps do not run side by side, those now get as far as they can before this
  * thread goes on. What it should have done before it arrived, it does too late. */
 inline void hold_back()
 {
     Fiber &self = fibers[current];
-    if (side_by_side)
+    if (order == SIDE_BY_SIDE)
         return;
     self.held = true;
     if (!_setjmp(self.state))
@@ -222,16 +223,18 @@ inline bool run_some(int first, int last)
     return progress;
 }
 
-/* The threads of the block that runs, as far as they get: side by side, or each warp as far as it gets, the last one first. */
+/* The threads of the block that runs, as far as they get. */
 inline bool run_threads()
 {
     volatile bool progress = false;
-    const int last = block_first + block_stride;
+    const int last = block_first + block_stride, count = order == SIDE_BY_SIDE ? 0 : block_stride / WARP;
     for (bool more = true; more;) {
-        more = side_by_side && run_some(block_first, last);
-        for (int warp = last / WARP - 1; !side_by_side && warp >= block_first / WARP; warp--)
-            while (run_some(warp * WARP, (warp + 1) * WARP))
+        more = order == SIDE_BY_SIDE && run_some(block_first, last);
+        for (int n = 0; n < count; n++) {
+            int first = block_first + (order == FIRST_FIRST ? n : count - 1 - n) * WARP;
+            while (run_some(first, first + WARP))
                 more = true;
+        }
         progress = progress || more;
     }
     return progress;
@@ -242,7 +245,7 @@ inline bool run_blocks()
 {
     bool progress = false;
     for (int n = 0; n < blocks; n++) {
-        int rank = side_by_side ? n : blocks - 1 - n;
+        int rank = order == LAST_FIRST ? blocks - 1 - n : n;
         auto first = fibers.begin() + rank * block_stride;
         if (!std::any_of(first, first + block_stride, runnable))
             continue;
@@ -268,8 +271,8 @@ inline bool let_arrive()
 {
     if (arriving.empty())
         return false;
-    std::function<void()> event = side_by_side ? arriving.front() : arriving.back();
-    side_by_side ? arriving.pop_front() : arriving.pop_back();
+    std::function<void()> event = order == LAST_FIRST ? arriving.back() : arriving.front();
+    order == LAST_FIRST ? arriving.pop_back() : arriving.pop_front();
     event();
     return true;
 }
@@ -310,11 +313,11 @@ inline std::vector<void (*)()> &at_end_of_block()
 }
 
 /* Runs `count` blocks of `threads` fibers each to their end, from rubbish in shared memory. block_index is that of the first. */
-inline void run_cluster(int count, int threads, bool all_together, void (*kernel)())
+inline void run_cluster(int count, int threads, Order in_order, void (*kernel)())
 {
     constexpr int WARPGROUP = 4 * WARP;
     body = kernel;
-    side_by_side = all_together;
+    order = in_order;
     blocks = count;
     block_rank = block_first = 0;
     block_stride = count == 1 ? threads : (threads + WARPGROUP - 1) / WARPGROUP * WARPGROUP;
@@ -361,11 +364,6 @@ inline void run_cluster(int count, int threads, bool all_together, void (*kernel
     for (void (*event)() : at_end_of_block())
         event();
     enter_block(0);
-}
-
-inline void run_block(int threads, bool all_together, void (*kernel)())
-{
-    run_cluster(1, threads, all_together, kernel);
 }
 
 /* ---- what a warp does together ---- */
@@ -539,6 +537,11 @@ inline float __int_as_float(int64_t bits)
 inline uint32_t __float_as_uint(float value)
 {
     return emulation::bits_of(value);
+}
+
+inline float __fmul_rn(float a, float b)
+{
+    return a * b;
 }
 
 inline float __fdividef(float a, float b)

@@ -43,8 +43,8 @@ static float other_at(int row, int column)
 static void run(void (*thread)(), int threads = THREADS, int blocks = 1)
 {
     emulation::shared_bytes = 200 * 1024;
-    emulation::run_cluster(blocks, threads, true, thread);
-    emulation::run_cluster(blocks, threads, false, thread);
+    for (emulation::Order order : {emulation::SIDE_BY_SIDE, emulation::LAST_FIRST, emulation::FIRST_FIRST})
+        emulation::run_cluster(blocks, threads, order, thread);
 }
 
 static int lane()
@@ -421,7 +421,7 @@ static void test_named()
     static int *count;
     count = elected;
     run([] { count[threadIdx.x / 32] += elect_one(); }, 64);
-    tap_check(elected[0] == 2 && elected[1] == 2, "one lane of every warp is elected");
+    tap_check(elected[0] == 3 && elected[1] == 3, "one lane of every warp is elected");
 }
 
 /* ---- clusters ---- */
@@ -556,7 +556,8 @@ static void test_unannounced()
             }
             if (cluster_rank() == 2) {
                 barrier_wait(SIGNAL, 0);
-                tap_check((shared[0] == 0xff) == !emulation::side_by_side, "what another block copies comes early, or late");
+                tap_check((shared[0] == 0xff) == (emulation::order == emulation::LAST_FIRST),
+                          "what another block copies comes early, or late");
                 if (threadIdx.x == 0)
                     barrier_expect(FULL, BOX * 128);
                 barrier_wait(FULL, 0);
@@ -718,7 +719,7 @@ static void test_cluster_misuse()
     must_stop_2("a multicast before the cluster's barrier is waited for", "cluster_wait", [] {
         if (cluster_rank() == 1 && threadIdx.x == 0)
             barrier_init(FULL, 1); /* block 1 is first where the last one is */
-        if (cluster_rank() == 0 && threadIdx.x == 0 && !emulation::side_by_side)
+        if (cluster_rank() == 0 && threadIdx.x == 0 && emulation::order == emulation::LAST_FIRST)
             barrier_arrive_at(FULL, 1);
         cluster_arrive();
         cluster_wait();

@@ -190,6 +190,31 @@ inline void cluster_wait()
     self.arrived = -1;
 }
 
+namespace emulation
+{
+/* What another block has there now. */
+template <typename Value> inline Value load_over_there(uint32_t from, int rank)
+{
+    Value value;
+    if (rank < 0 || rank >= blocks)
+        stop("block %d of a cluster of %d", rank, blocks);
+    if (has_ended(rank))
+        stop("block %d of the cluster has ended, and its shared memory is read", rank);
+    memcpy(&value, shared_of(rank, from, sizeof value, sizeof value), sizeof value);
+    return value;
+}
+} // namespace emulation
+
+inline float4 load_at_16(uint32_t from, int rank)
+{
+    return emulation::load_over_there<float4>(from, rank);
+}
+
+inline float2 load_at_8(uint32_t from, int rank)
+{
+    return emulation::load_over_there<float2>(from, rank);
+}
+
 /* ---- bulk tensor copies ---- */
 
 namespace emulation
