@@ -121,6 +121,12 @@ __device__ inline Work work_get(const attest_cuda_args &args, int index)
     return work;
 }
 
+// Whether a tile uses the place of Q: for Q, or where O has no place of its own for the zeros of a tile without keys.
+__device__ inline bool takes_q(const Work &work)
+{
+    return work.count > 0 || (!OWN_O && work.there);
+}
+
 // A place in a ring of STAGES buffers, and the parity of the barriers there.
 struct Ring {
     int stage;
@@ -143,10 +149,14 @@ __device__ inline void copy_all(const attest_cuda_args &args, const attest_cuda_
     uint32_t q_parity = 1;
     for (int round = 0; round * (int)gridDim.x < args.tiles; round++) {
         const Work work = work_get(args, tile_of_round(round));
-        if (work.count == 0)
+        if (!takes_q(work))
             continue;
         barrier_wait(base + Q_FREE, q_parity);
         q_parity ^= 1;
+        if (work.count == 0) {
+            barrier_arrive(base + Q_FULL);
+            continue;
+        }
         copy_rows(args, &maps.map[0], work.tile, base + SHARED_Q, base + Q_FULL);
 #pragma unroll 1
         for (int block = work.first; block < work.first + work.count; block++, advance(ring)) {
@@ -225,13 +235,15 @@ __device__ inline void compute_tile(const attest_cuda_args &args, int round, con
     Rows rows;
     Output O;
     rows_begin(rows, O);
+    if (takes_q(work)) {
+        barrier_wait(base + Q_FULL, q_parity);
+        q_parity ^= 1;
+    }
     if (work.count > 0) {
         const uint32_t q_at = base + SHARED_Q + group * GROUP_Q * PITCH;
         Scores S;
         Weights P;
         float carry[2];
-        barrier_wait(base + Q_FULL, q_parity);
-        q_parity ^= 1;
         barrier_wait(base + K_FULL + 8 * k_ring.stage, k_ring.parity);
         wgmma_fence();
         begin_qk(S, q_at, base + SHARED_K + k_ring.stage * KV_BYTES);
@@ -283,7 +295,7 @@ __device__ inline void compute_tile(const attest_cuda_args &args, int round, con
     rows_end(rows, c);
     // Where O takes most registers, what only the end needs is worked out again there.
     write_rows(args, D > 192 ? work_get(args, tile_of_round(round + zero_here())).tile : tile, rows, O, base, group);
-    if (!OWN_O && work.count > 0) {
+    if (!OWN_O) {
         proxy_fence(); // O has been written by threads where a copy will write Q
         warp_arrive(base + Q_FREE);
     }
