@@ -147,12 +147,12 @@ inline bool count(Barrier &barrier)
     return true;
 }
 
-/* Behind an arrival that others have waited for: where warps do not run side by side, those now get as far as they can before this
- * thread goes on. What it should have done before it arrived, it does too late. */
+/* Behind an arrival that others have waited for: in one order those now get as far as they can before this thread goes on. What it
+ * should have done before it arrived, it does too late. In the others it goes on before anybody else does. */
 inline void hold_back()
 {
     Fiber &self = fibers[current];
-    if (order == SIDE_BY_SIDE)
+    if (order != LAST_FIRST)
         return;
     self.held = true;
     if (!_setjmp(self.state))
