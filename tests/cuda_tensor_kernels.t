@@ -29,9 +29,13 @@ for variant in "sm80 sm_80 f16 64" "sm80 sm_80 bf16 128" "sm80_small sm_80 bf16 
     set -- $variant
     check "cuda_fwd_$1 is right, $3 d$4, $2" tests/cuda/emulate.sh "lib/cuda/kernels/cuda_fwd_$1.cu" "$2" "$3" "$4"
 done
+# Values at which sums of cuda_fwd_sm80 once drifted by the rounding of their maximum, and a scale of 0.
+drifting=fwd:f16:b1:h1:sq1:skv4000:d64:lse
+EMULATED_SEED=3 check "cuda_fwd_sm80 keeps its sums, and takes a scale of 0" \
+    tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm80.cu sm_80 f16 64 $drifting fwd:f16:b1:h1:s80:d64:scale=0:lse
 check "a kernel with bulk copies and wgmma is right, f16 d128" tests/cuda/emulate.sh tests/cuda/sample_sm90.cu sm_90a f16 128
 
-# mutant FILE WORDS SED PROBLEM: a bug planted in a file of the kernel is seen.
+# mutant FILE WORDS SED PROBLEM [SEED]: a bug planted in a file of the kernel is seen.
 mutant() {
     mkdir -p "$work/planted"
     cp lib/cuda/kernels/*.cu lib/cuda/kernels/*.cuh tests/cuda/sample_sm90.cu "$work/planted/"
@@ -39,7 +43,7 @@ mutant() {
     ! cmp -s "$work/planted/$1" "lib/cuda/kernels/$1" && ! cmp -s "$work/planted/$1" "tests/cuda/$1"
     result $? "$2 is planted"
     EMULATED_CXXFLAGS=-O0 EMULATED_BUILD="$work/mutant" check "it compiles" tests/cuda/emulate.sh "$work/planted/$kernel" "$arch" f16 64
-    EMULATED_PROBLEMS=$4 check_exit 1 "and is seen" "$work/mutant"
+    EMULATED_PROBLEMS=$4 check_exit 1 "and is seen" "$work/mutant" --seed "${5:-1}"
 }
 kernel=cuda_fwd_sm80.cu arch=sm_80
 mutant attention_sm80.cuh "a missing barrier" '/cp_async_wait<STAGES - 2>();/{n;s/__syncthreads();//}' fwd:f16:b1:h1:s200:d64
@@ -55,4 +59,7 @@ mutant sample_sm90.cu "a missing fence before a bulk store" 's|proxy_fence();   
 mutant sample_sm90.cu "a wait for the wrong phase" 's/barrier_wait(barriers.full(stage), .*/barrier_wait(barriers.full(stage), (block \/ STAGES \& 1) ^ 1);/' fwd:f16:b1:h1:s300:d64
 mutant sample_sm90.cu "a product that is not waited for" 's|wgmma_wait<0>(); // S is there||' fwd:f16:b1:h1:s80:d64
 mutant sample_sm90.cu "a missing barrier before a bulk store" 's|named_barrier(1, 128); // O has been written||' fwd:f16:b1:h1:s80:d64
+kernel=cuda_fwd_sm80.cu arch=sm_80
+mutant attention_sm80.cuh "a sum that drifts by the rounding of its maximum" 's/__fmul_rn(rows.m\[m\]\[half\], c) - base/fmaf(rows.m[m][half], c, -base)/' \
+    $drifting 3 # as nvcc would fuse it
 finish

@@ -5,7 +5,8 @@
 #     tests/cuda/emulate.sh KERNEL.cu ARCH DTYPE DIM [PROBLEM...]
 #     tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm80.cu sm_80 f16 64 fwd:f16:b1:h2:s100:d64:lse
 #
-# Without problems it takes random ones with every feature that the manifest does not refuse; ATTEST_TEST_LONG=1 takes more. The
+# Without problems it takes random ones with every feature that the manifest does not refuse; ATTEST_TEST_LONG=1 takes more.
+# EMULATED_SEED=N draws others. The
 # headers beside the kernel come with it, but for those that tests/cuda has an emulation of. The array of shared memory has to be
 # called `shared`. EMULATED_BUILD=FILE only builds that program. EMULATED_CXXFLAGS are flags for the compiler, such as -g -O0.
 # EMULATED_CACHE=FOLDER keeps what is the same for all kernels there.
@@ -36,12 +37,14 @@ common=$(for name in drive gen instance tap tolerance; do echo "$BUILD/obj/tests
     $CC -std=c11 -D_GNU_SOURCE -O1 -Iinclude -Itool tests/cuda/emulated_flags.c $manifest -o "$cache/emulated_flags" -ljansson
 [ -f "$cache/emulate.o" ] || $CC -std=c11 -D_GNU_SOURCE -O2 -Iinclude -Itests -fopenmp -c tests/cuda/emulate.c -o "$cache/emulate.o"
 "$cache/emulated_flags" "$kernel" "$arch" "$dtype" "$dim" > "$work/manifest.h"
+# nvcc makes one instruction of a product and a sum, where it can; so does g++ then, where the CPU has such an instruction.
+fused=$(grep -qsw fma /proc/cpuinfo && echo -mfma) || fused=
 # shellcheck disable=SC2086
-g++ -std=c++17 -O2 -Wall -Wno-unknown-pragmas -Wno-psabi -ffp-contract=off ${EMULATED_CXXFLAGS:-} -I"$work/include" -Itests/cuda \
+g++ -std=c++17 -O2 -Wall -Wno-unknown-pragmas -Wno-psabi -ffp-contract=fast $fused ${EMULATED_CXXFLAGS:-} -I"$work/include" -Itests/cuda \
     -include "$work/manifest.h" -DKERNEL="\"$work/kernel.cu\"" -c tests/cuda/emulated_kernel.cpp -o "$work/kernel.o"
 program=${EMULATED_BUILD:-$work/program}
 # shellcheck disable=SC2086
 g++ -fopenmp -o "$program" "$work/kernel.o" "$cache/emulate.o" $common "$BUILD/libattest.a" -lm
 [ -z "${EMULATED_BUILD:-}" ] || exit 0
 [ $# = 0 ] || export EMULATED_PROBLEMS="$*"
-"$program"
+"$program" --seed "${EMULATED_SEED:-1}"

@@ -549,6 +549,12 @@ inline float __fdividef(float a, float b)
     return a / b;
 }
 
+/* Products that are rounded, and not the first half of a fused multiply-add, as nvcc makes of others. */
+__attribute__((noinline)) inline float __fmul_rn(float a, float b)
+{
+    return a * b;
+}
+
 inline void __syncthreads()
 {
     emulation::arrive(emulation::named[0]);

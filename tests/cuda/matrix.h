@@ -2,8 +2,9 @@
  * matrix.h - what tensor cores do with 16-bit elements, for the emulation: the product of a step of 16, added to float32.
  *
  * Products are exact. They and the accumulator are brought to the largest exponent among them, cut off (toward zero) FRACTION bits
- * below it, summed exactly, and the sum is cut off to float32. That is what an H100 has been seen to do for every step of 16; with
- * EMULATED_SUMS=nearest in the environment sums are exact and rounded to the nearest instead, to tell what the cutting does.
+ * below it, summed exactly, and the sum is cut off to float32. That is what an H100 has been seen to do for every step of 16. With
+ * EMULATED_SUMS=nearest in the environment sums are exact and rounded to the nearest instead, and with EMULATED_SUMS=24 fewer bits are
+ * kept, to tell what the cutting does.
  */
 #ifndef EMULATED_MATRIX_H
 #define EMULATED_MATRIX_H
@@ -78,15 +79,17 @@ inline float cut_to_float(double value)
     return rounded;
 }
 
-inline bool sums_are_cut()
+/* Bits that are kept below the largest exponent; 0: all of them, and the sum is rounded to the nearest. */
+inline int fraction()
 {
-    static const bool cut = !getenv("EMULATED_SUMS") || strcmp(getenv("EMULATED_SUMS"), "nearest") != 0;
-    return cut;
+    static const char *asked = getenv("EMULATED_SUMS");
+    static const int bits = asked ? strcmp(asked, "nearest") == 0 ? 0 : atoi(asked) : FRACTION;
+    return bits;
 }
 
 inline float multiply_add(const Line &a, const Line &b, float c)
 {
-    if (!a.finite || !b.finite || !std::isfinite(c) || !sums_are_cut()) {
+    if (!a.finite || !b.finite || !std::isfinite(c) || !fraction()) {
         double sum = (double)c;
         for (int k = 0; k < STEP; k++)
             sum += a.value[k] * b.value[k];
@@ -101,14 +104,14 @@ inline float multiply_add(const Line &a, const Line &b, float c)
     }
     if (top <= NOTHING / 2)
         return c;
-    double scale = power_of_2(FRACTION - top);
+    double scale = power_of_2(fraction() - top);
     int32_t part[STEP]; /* below 2^(FRACTION + 2) each */
     for (int k = 0; k < STEP; k++)
         part[k] = (int32_t)(a.value[k] * b.value[k] * scale);
     int64_t sum = (int64_t)((double)c * scale);
     for (int k = 0; k < STEP; k++)
         sum += part[k];
-    return cut_to_float((double)sum * power_of_2(top - FRACTION));
+    return cut_to_float((double)sum * power_of_2(top - fraction()));
 }
 } // namespace emulation
 

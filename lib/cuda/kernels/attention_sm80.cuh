@@ -19,7 +19,7 @@
  *
  * Numbers. Scores are kept as they come from the matrix unit, and m is their maximum; exp(scale (s - m)) is 2^(s c - m c) with
  * c = scale log2(e), one fused multiply-add and one exponential. Where scores are modified (softcap, ALiBi, bias) or the scale is
- * negative they are first brought to units of log2, and then c = 1. P is rounded to 16 bits for the product with V, l is not.
+ * not positive they are first brought to units of log2, and then c = 1. P is rounded to 16 bits for the product with V, l is not.
  */
 #ifndef ATTEST_ATTENTION_SM80_CUH
 #define ATTEST_ATTENTION_SM80_CUH
@@ -401,7 +401,9 @@ template <int KEYS> __device__ inline void softmax(Scores<KEYS> &S, Rows &rows, 
             most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 1));
             most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 2));
             const float base = most == minus_infinity() ? 0 : most * c;
-            carry[m][half] = exp2_fast(rows.m[m][half] * c - base);
+            // Rounded, as the base before was: where the maximum has not moved this is 1, and fused it would be 2^(the rounding of
+            // m c), by which l would drift away block by block.
+            carry[m][half] = exp2_fast(__fmul_rn(rows.m[m][half], c) - base);
             moved = moved || most != rows.m[m][half];
             rows.m[m][half] = most;
             float sum = 0;
@@ -555,7 +557,7 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_tile &t
     constexpr uint32_t ALIGNED = ATTEST_ALIGNED_Q | ATTEST_ALIGNED_K | ATTEST_ALIGNED_V;
     const bool simple = IN_COLUMNS && !attest_has(args, ATTEST_PAGED) && args.dim == D && args.dim_v == D &&
                         (args.aligned & ALIGNED) == ALIGNED;
-    const bool modified = args.flags & (ATTEST_SOFTCAP | ATTEST_ALIBI | ATTEST_BIAS) || args.scale < 0;
+    const bool modified = args.flags & (ATTEST_SOFTCAP | ATTEST_ALIBI | ATTEST_BIAS) || args.scale <= 0;
     if (modified)
         attend<COPY_ANY, true>(args, tile, keys, warp, simple, shared, rows, O);
     else if (!APART)
