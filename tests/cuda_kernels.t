@@ -4,12 +4,8 @@
 . tests/tap.sh
 need g++
 
-mkdir -p "$work/include"
-cp include/attest.h "$work/include/"
 cp tests/cuda/simt.cuh "$work/"
-sed -e 's/asm("cvt\.f32\.f16 .*/value = attest_f16_to_float(half);/' \
-    -e 's/asm("cvt\.rn\.f16\.f32 .*/half = attest_f16_from_float(value);/' \
-    -e 's/asm("cvt\.rn\.bf16\.f32 .*/bits = attest_bf16_from_float(value);/' include/attest_kernel_cuda.h > "$work/include/attest_kernel_cuda.h"
+tests/cuda/headers.sh "$work/include"
 $CC -std=c11 -D_GNU_SOURCE -O2 -Iinclude -Itests -fopenmp -c tests/cuda/emulate.c -o "$work/emulate.o"
 
 common=$(for file in drive gen instance tap tolerance; do echo "$BUILD/obj/tests/$file.o"; done)

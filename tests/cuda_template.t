@@ -4,11 +4,7 @@
 . tests/tap.sh
 need g++
 
-mkdir -p "$work/include"
-cp include/attest.h "$work/include/"
-sed -e 's/asm("cvt\.f32\.f16 .*/value = attest_f16_to_float(half);/' \
-    -e 's/asm("cvt\.rn\.f16\.f32 .*/half = attest_f16_from_float(value);/' \
-    -e 's/asm("cvt\.rn\.bf16\.f32 .*/bits = attest_bf16_from_float(value);/' include/attest_kernel_cuda.h > "$work/include/attest_kernel_cuda.h"
+tests/cuda/headers.sh "$work/include"
 [ "$(grep -c 'value = attest_f16_to_float\|half = attest_f16_from_float\|bits = attest_bf16_from_float' "$work/include/attest_kernel_cuda.h")" = 3 ] &&
     ! grep -q 'asm(' "$work/include/attest_kernel_cuda.h"
 result $? "three wrappers of PTX are replaced, and there are no others"

@@ -6,13 +6,7 @@ need g++
 
 export EMULATED_CACHE="$work" BUILD CC
 long=${ATTEST_TEST_LONG:-}
-header() {
-    mkdir -p "$work/include" && cp include/attest.h "$work/include/" &&
-        sed -e 's/asm("cvt\.f32\.f16 .*/value = attest_f16_to_float(half);/' \
-            -e 's/asm("cvt\.rn\.f16\.f32 .*/half = attest_f16_from_float(value);/' \
-            -e 's/asm("cvt\.rn\.bf16\.f32 .*/bits = attest_bf16_from_float(value);/' include/attest_kernel_cuda.h > "$work/include/attest_kernel_cuda.h"
-}
-header
+tests/cuda/headers.sh "$work/include"
 
 # instructions DTYPE
 instructions() {

@@ -19,11 +19,7 @@ CC=${CC:-gcc}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-mkdir "$work/include"
-cp include/attest.h "$work/include/"
-sed -e 's/asm("cvt\.f32\.f16 .*/value = attest_f16_to_float(half);/' \
-    -e 's/asm("cvt\.rn\.f16\.f32 .*/half = attest_f16_from_float(value);/' \
-    -e 's/asm("cvt\.rn\.bf16\.f32 .*/bits = attest_bf16_from_float(value);/' include/attest_kernel_cuda.h > "$work/include/attest_kernel_cuda.h"
+tests/cuda/headers.sh "$work/include"
 for header in lib/cuda/kernels/*.cuh "$(dirname "$kernel")"/*.cuh tests/cuda/*.cuh; do
     [ ! -f "$header" ] || cp "$header" "$work/"
 done
