@@ -3,8 +3,8 @@
  *
  * Products are exact. They and the accumulator are brought to the largest exponent among them, cut off (toward zero) FRACTION bits
  * below it, summed exactly, and the sum is cut off to float32. That is what an H100 has been seen to do for every step of 16. With
- * EMULATED_SUMS=nearest in the environment sums are exact and rounded to the nearest instead, and with EMULATED_SUMS=24 fewer bits are
- * kept, to tell what the cutting does.
+ * EMULATED_SUMS=nearest in the environment sums are exact and rounded to the nearest instead; with EMULATED_SUMS=24/8 fewer bits are
+ * kept, and 8 products are summed at a time, as older ones do: to tell what the cutting does.
  */
 #ifndef EMULATED_MATRIX_H
 #define EMULATED_MATRIX_H
@@ -79,17 +79,43 @@ inline float cut_to_float(double value)
     return rounded;
 }
 
-/* Bits that are kept below the largest exponent; 0: all of them, and the sum is rounded to the nearest. */
-inline int fraction()
+struct Cutting {
+    int bits;    /* that are kept below the largest exponent; 0: all of them, and the sum is rounded to the nearest */
+    int at_once; /* products that are summed */
+};
+
+inline const Cutting &cutting()
 {
-    static const char *asked = getenv("EMULATED_SUMS");
-    static const int bits = asked ? strcmp(asked, "nearest") == 0 ? 0 : atoi(asked) : FRACTION;
-    return bits;
+    static const Cutting chosen = [] {
+        Cutting cut = {FRACTION, STEP};
+        if (const char *asked = getenv("EMULATED_SUMS"))
+            if (sscanf(asked, "%d/%d", &cut.bits, &cut.at_once) < 1)
+                cut.bits = 0;
+        return cut;
+    }();
+    return chosen;
+}
+
+/* Products first .. last - 1 and c. */
+inline float cut_sum(const Line &a, const Line &b, int first, int last, float c)
+{
+    int top = exponent_of((double)c);
+    for (int k = first; k < last; k++) {
+        int exponent = a.exponent[k] + b.exponent[k];
+        top = exponent > top ? exponent : top;
+    }
+    if (top <= NOTHING / 2)
+        return c;
+    double scale = power_of_2(cutting().bits - top);
+    int64_t sum = (int64_t)((double)c * scale);
+    for (int k = first; k < last; k++)
+        sum += (int32_t)(a.value[k] * b.value[k] * scale); /* below 2^(bits + 2) */
+    return cut_to_float((double)sum * power_of_2(top - cutting().bits));
 }
 
 inline float multiply_add(const Line &a, const Line &b, float c)
 {
-    if (!a.finite || !b.finite || !std::isfinite(c) || !fraction()) {
+    if (!a.finite || !b.finite || !std::isfinite(c) || !cutting().bits) {
         double sum = (double)c;
         for (int k = 0; k < STEP; k++)
             sum += a.value[k] * b.value[k];
@@ -97,21 +123,9 @@ inline float multiply_add(const Line &a, const Line &b, float c)
     }
     if (a.zero || b.zero)
         return c;
-    int top = exponent_of((double)c);
-    for (int k = 0; k < STEP; k++) {
-        int exponent = a.exponent[k] + b.exponent[k];
-        top = exponent > top ? exponent : top;
-    }
-    if (top <= NOTHING / 2)
-        return c;
-    double scale = power_of_2(fraction() - top);
-    int32_t part[STEP]; /* below 2^(FRACTION + 2) each */
-    for (int k = 0; k < STEP; k++)
-        part[k] = (int32_t)(a.value[k] * b.value[k] * scale);
-    int64_t sum = (int64_t)((double)c * scale);
-    for (int k = 0; k < STEP; k++)
-        sum += part[k];
-    return cut_to_float((double)sum * power_of_2(top - fraction()));
+    for (int k = 0; k < STEP; k += cutting().at_once)
+        c = cut_sum(a, b, k, k + cutting().at_once, c);
+    return c;
 }
 } // namespace emulation
 
