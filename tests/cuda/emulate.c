@@ -283,8 +283,9 @@ static void features(void)
         attest_context_destroy(context);
         return;
     }
-    const double work = emulated_manifest_get()->tensor ? 2e6 : 4e5;
-    int count = tap_amount(1, 1, 20) * (FEATURES + 4);
+    const bool tensor = emulated_manifest_get()->tensor; /* larger tiles, and slower */
+    const double work = tensor ? 2e6 : 4e5;
+    int count = tap_amount(1, 1, tensor ? 5 : 20) * (FEATURES + 4);
     for (int n = 0; n < count; n++) {
         char key[64];
         snprintf(key, sizeof key, "emulated %d", n);
