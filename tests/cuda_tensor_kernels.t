@@ -27,18 +27,8 @@ done
 drifting=fwd:f16:b1:h1:sq1:skv4000:d64:lse
 EMULATED_SEED=3 check "cuda_fwd_sm80 keeps its sums, and takes a scale of 0" \
     tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm80.cu sm_80 f16 64 $drifting fwd:f16:b1:h1:s80:d64:scale=0:lse
-check "a kernel with bulk copies and wgmma is right, f16 d128" tests/cuda/emulate.sh tests/cuda/sample_sm90.cu sm_90a f16 128
 
-# mutant FILE WORDS SED PROBLEM [SEED]: a bug planted in a file of the kernel is seen.
-mutant() {
-    mkdir -p "$work/planted"
-    cp lib/cuda/kernels/*.cu lib/cuda/kernels/*.cuh tests/cuda/sample_sm90.cu "$work/planted/"
-    sed -i "$3" "$work/planted/$1"
-    ! cmp -s "$work/planted/$1" "lib/cuda/kernels/$1" && ! cmp -s "$work/planted/$1" "tests/cuda/$1"
-    result $? "$2 is planted"
-    EMULATED_CXXFLAGS=-O0 EMULATED_BUILD="$work/mutant" check "it compiles" tests/cuda/emulate.sh "$work/planted/$kernel" "$arch" f16 64
-    EMULATED_PROBLEMS=$4 check_exit 1 "and is seen" "$work/mutant" --seed "${5:-1}"
-}
+. tests/cuda/mutant.sh
 kernel=cuda_fwd_sm80.cu arch=sm_80
 mutant attention_sm80.cuh "a missing barrier" '/cp_async_wait<STAGES - 2>();/{n;s/__syncthreads();//}' fwd:f16:b1:h1:s200:d64
 mutant attention_sm80.cuh "a wait for copies that is off by one" 's/cp_async_wait<STAGES - 2>();/cp_async_wait<STAGES - 1>();/' fwd:f16:b1:h1:s200:d64
@@ -46,13 +36,7 @@ mutant attention_sm80.cuh "a chunk at the wrong place" 's/return (at ^ (2 \* pai
 mutant attention_sm80.cuh "a missing rescale" 's/O\[m\]\[n\]\[e\] \*= carry\[m\]\[e \/ 2\];/(void)carry;/' fwd:f16:b1:h1:s80:d64
 kernel=cuda_fwd_sm80_split.cu
 mutant cuda_fwd_sm80_split.cu "pieces joined without their weights" 's/const float weight = share(state\[n\].x, most);/const float weight = 1;/' fwd:f16:b1:h1:sq4:skv300:d64
-kernel=sample_sm90.cu arch=sm_90a
-mutant sample_sm90.cu "a load into a buffer in use" 's/barrier_wait(barriers.empty(stage), .*//' fwd:f16:b1:h1:s300:d64
-mutant sample_sm90.cu "a missing fence before a bulk store" 's|proxy_fence();         // O is there.*||' fwd:f16:b1:h1:s80:d64
 [ -n "$long" ] || finish
-mutant sample_sm90.cu "a wait for the wrong phase" 's/barrier_wait(barriers.full(stage), .*/barrier_wait(barriers.full(stage), (block \/ STAGES \& 1) ^ 1);/' fwd:f16:b1:h1:s300:d64
-mutant sample_sm90.cu "a product that is not waited for" 's|wgmma_wait<0>(); // S is there||' fwd:f16:b1:h1:s80:d64
-mutant sample_sm90.cu "a missing barrier before a bulk store" 's|named_barrier(1, 128); // O has been written||' fwd:f16:b1:h1:s80:d64
 kernel=cuda_fwd_sm80.cu arch=sm_80
 mutant attention_sm80.cuh "a sum that drifts by the rounding of its maximum" 's/__fmul_rn(rows.m\[m\]\[half\], c) - base/fmaf(rows.m[m][half], c, -base)/' \
     $drifting 3 # as nvcc would fuse it

@@ -539,11 +539,6 @@ inline uint32_t __float_as_uint(float value)
     return emulation::bits_of(value);
 }
 
-inline float __fmul_rn(float a, float b)
-{
-    return a * b;
-}
-
 inline float __fdividef(float a, float b)
 {
     return a / b;
