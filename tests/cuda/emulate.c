@@ -1,7 +1,7 @@
 /*
  * emulate.c - a CUDA kernel judged without a GPU: it runs in emulation (emulation.h) on random problems with every feature that it
  * takes, in every layout, between guard pages, against the oracle; or on the problems that EMULATED_PROBLEMS names, separated by
- * blanks. tests/cuda_template.t, cuda_kernels.t and cuda_tensor_kernels.t build it once for each dtype and dimension.
+ * blanks. tests/cuda_template.t, cuda_kernels.t, cuda_tensor_kernels.t and cuda_sm90_kernels.t build it once for each dtype and dimension.
  */
 #include <attest_kernel_cuda.h>
 #include <stdio.h>

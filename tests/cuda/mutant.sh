@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # mutant.sh - for tests of kernels in emulation: bugs that are planted in a kernel of the library, or in sample_sm90.cu. $kernel is the
 # source, $arch and $dim are what it is compiled for.
 
