@@ -68,8 +68,7 @@ $(BUILD)/obj/lib/context.o: ALL_CFLAGS += -DATTEST_BUILD_ID='"$(BUILD_ID)"'
 $(BUILD)/obj/lib/context.o: include/attest.h $(LIB_SRC) $(wildcard lib/cuda/kernels/*)
 $(BUILD)/obj/lib/cuda/table.o: ALL_CFLAGS += $(if $(CUDA_SRC),-DATTEST_CUDA_KERNELS)
 $(BUILD)/obj/lib/cuda/table.o: $(BUILD)/obj/cuda_stems
-$(BUILD)/obj/tool/embedded.o: $(wildcard include/*.h suites/*.txt tool/render/*.css)
-$(BUILD)/obj/tool/templates.o: $(wildcard templates/*)
+$(BUILD)/obj/tool/embedded.o: $(wildcard include/*.h suites/*.txt tool/render/*.css templates/*) lib/cuda/kernels/cuda_fwd_scalar.cu
 
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)

@@ -22,13 +22,13 @@ emulated() {
 
 for variant in "1 64 f32" "2 64 f16" "3 128 bf16" "1 512 f32"; do
     set -- $variant
-    check "the template compiles for the CPU, $3 d$2" emulated "template_$3_$2" "$PWD/templates/kernel_cuda.cu" "$1" "$2"
+    check "the template compiles for the CPU, $3 d$2" emulated "template_$3_$2" "$PWD/lib/cuda/kernels/cuda_fwd_scalar.cu" "$1" "$2"
     check "the template is right, $3 d$2" "$work/template_$3_$2"
 done
 # mutant NAME WORDS SED: a planted bug must be seen.
 mutant() {
-    sed "$3" templates/kernel_cuda.cu > "$work/$1.cu"
-    ! cmp -s templates/kernel_cuda.cu "$work/$1.cu"
+    sed "$3" lib/cuda/kernels/cuda_fwd_scalar.cu > "$work/$1.cu"
+    ! cmp -s lib/cuda/kernels/cuda_fwd_scalar.cu "$work/$1.cu"
     result $? "$2 is planted"
     check "it compiles" emulated "$1" "$work/$1.cu" 1 64
     check_exit 1 "and is seen" "$work/$1"

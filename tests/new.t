@@ -11,8 +11,8 @@ result $? "it writes my_kernel.c and says how to prove it"
 sed 's/\bkernel_cpu\b/my_kernel/g' "$root/templates/kernel_cpu.c" | cmp - my_kernel.c > log 2>&1
 result $? "which is the template under another name"
 check_exit 0 "attest new other --cuda --out" "$attest" new other --cuda --out "$work"
-sed 's/\bkernel_cuda\b/other/g' "$root/templates/kernel_cuda.cu" | cmp - other.cu > log 2>&1
-result $? "other.cu is the CUDA template under another name"
+sed 's/\bcuda_fwd_scalar\b/other/g' "$root/lib/cuda/kernels/cuda_fwd_scalar.cu" | cmp - other.cu > log 2>&1
+result $? "other.cu is the library's scalar kernel under another name"
 check_exit 0 "--json" "$attest" new third --cpu --json
 grep -q '"wrote": "third.c"' out
 result $? "names the file"

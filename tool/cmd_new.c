@@ -1,6 +1,6 @@
 /*
- * cmd_new.c - attest new: writes a kernel to begin with. The templates are kernels themselves (templates/), called kernel_cpu and
- * kernel_cuda; the word that is their name is replaced by the new one.
+ * cmd_new.c - attest new: writes a kernel to begin with. What it writes are kernels themselves, templates/kernel_cpu.c and the
+ * library's lib/cuda/kernels/cuda_fwd_scalar.cu; the word that is their name is replaced by the new one.
  */
 #include "tool.h"
 

@@ -19,7 +19,7 @@ EMBED(speed_txt, "suites/speed.txt");
 EMBED(speed_gpu_txt, "suites/speed_gpu.txt");
 EMBED(report_css, "tool/render/report.css");
 EMBED(kernel_cpu_c, "templates/kernel_cpu.c");
-EMBED(kernel_cuda_cu, "templates/kernel_cuda.cu");
+EMBED(cuda_fwd_scalar_cu, "lib/cuda/kernels/cuda_fwd_scalar.cu");
 
 const struct embedded embedded_headers[] = {
     {"attest.h", embedded_attest_h, embedded_attest_h_end},
@@ -32,4 +32,4 @@ const struct embedded embedded_report_style = {"tool/render/report.css", embedde
 const struct embedded embedded_speed_suite = {"suites/speed.txt", embedded_speed_txt, embedded_speed_txt_end};
 const struct embedded embedded_gpu_speed_suite = {"suites/speed_gpu.txt", embedded_speed_gpu_txt, embedded_speed_gpu_txt_end};
 const struct embedded embedded_cpu_template = {"kernel_cpu", embedded_kernel_cpu_c, embedded_kernel_cpu_c_end};
-const struct embedded embedded_cuda_template = {"kernel_cuda", embedded_kernel_cuda_cu, embedded_kernel_cuda_cu_end};
+const struct embedded embedded_cuda_template = {"cuda_fwd_scalar", embedded_cuda_fwd_scalar_cu, embedded_cuda_fwd_scalar_cu_end};

@@ -112,9 +112,9 @@ static void manifest_good(void)
     cuda_manifest_free(&manifest);
     free(text);
 
-    text = read_text("templates/kernel_cuda.cu");
-    tap_check(cuda_manifest_parse(text, strlen(text), "kernel_cuda.cu", true, &manifest, why, sizeof why), "%s", why);
-    tap_check(strcmp(manifest.name, "kernel_cuda") == 0 && manifest.launch == ATTEST_LAUNCH_TILE && manifest.padding,
+    text = read_text("lib/cuda/kernels/cuda_fwd_scalar.cu");
+    tap_check(cuda_manifest_parse(text, strlen(text), "cuda_fwd_scalar.cu", true, &manifest, why, sizeof why), "%s", why);
+    tap_check(strcmp(manifest.name, "cuda_fwd_scalar") == 0 && manifest.launch == ATTEST_LAUNCH_TILE && manifest.padding,
               "the template's manifest is read wrongly");
     cuda_manifest_free(&manifest);
     free(text);
@@ -608,7 +608,7 @@ static struct gate_result gate_with(void (*gate)(struct proof *, struct gate_res
     char why[200];
     setenv("FAKE_MODE", mode, 1);
     attest_problem_parse("fwd:f16:b2:h8:s512:d64", &entry.problem, why, sizeof why);
-    proof_make(&proof, &result, "templates/kernel_cuda.cu");
+    proof_make(&proof, &result, "lib/cuda/kernels/cuda_fwd_scalar.cu");
     proof.candidate.image = strdup("index.json");
     proof.facts.dtypes = ~0u;
     proof.policy.call_seconds = 0.2;

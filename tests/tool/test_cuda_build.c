@@ -45,7 +45,7 @@ static void build_template(void)
     struct gate_result result;
     if (!have_compiler())
         return;
-    proof_make(&proof, &result, "templates/kernel_cuda.cu");
+    proof_make(&proof, &result, "lib/cuda/kernels/cuda_fwd_scalar.cu");
     cuda_gate_build(&proof, &result);
     tap_check(result.verdict == VERDICT_PASS, "%s", result.sentence);
     tap_note("%s", result.sentence);
@@ -75,12 +75,13 @@ static void build_template(void)
         tap_note("%s", json_string_value(json_array_get(table, i)));
 
     /* The same bytes from another folder, with another comment. */
-    char *text = read_text("templates/kernel_cuda.cu"), *fewer = replaced(text, "dims      = 64 128 256 512", "dims      = 64");
+    char *text = read_text("lib/cuda/kernels/cuda_fwd_scalar.cu"),
+         *fewer = replaced(text, "dims      = 64 128 256 512", "dims      = 64");
     char *other = replaced(fewer, "sm_80 sm_86 sm_89 sm_90", "sm_80"), first[80], second[80];
     image_digest(&proof, first);
     struct proof again;
     struct gate_result its;
-    proof_make(&again, &its, write_text("kernel_cuda.cu", other));
+    proof_make(&again, &its, write_text("cuda_fwd_scalar.cu", other));
     cuda_gate_build(&again, &its);
     image_digest(&again, second);
     tap_check(strlen(first) == 64 && strcmp(first, second) == 0, "the images depend on the folder or on comments");

@@ -1,7 +1,11 @@
 /*
  * cuda_fwd_scalar.cu - FlashAttention without tensor cores, vectors or copies in the background: complete, simple and right; slow.
- * It takes every problem, so it is what runs when no faster kernel does. docs/kernels/cuda_scalar.md has its floor and its times.
+ * It takes every problem, so the library has it for those that no faster kernel takes; and it is what `attest new --cuda` writes, to
+ * begin with. docs/kernels/cuda_scalar.md has its floor and its times.
  *
+ * The manifest: what the host has to know, and what the build gate holds against the image. attest_kernel_cuda.h explains the keys.
+ *
+ * attest-cuda: name      = cuda_fwd_scalar
  * attest-cuda: summary   = one warp for four rows, one lane for each key, float32 throughout
  * attest-cuda: archs     = sm_80 sm_86 sm_89 sm_90
  * attest-cuda: dtypes    = f32 f16 bf16
