@@ -46,14 +46,16 @@ static int open_files(void)
     return count;
 }
 
-/* A worker for misbehave.so that does this. */
-static struct executor *open_misbehaving(const char *misdeed, enum guard guard, double seconds, struct execution *execution)
+/* A worker for misbehave.so that does this. The time that a call may take is short only where it has to run out: on a machine that is
+ * busy with other things everything takes long. */
+static struct executor *open_misbehaving(const char *misdeed, enum guard guard, struct execution *execution)
 {
+    bool hangs = strcmp(misdeed, "HANG") == 0 || strcmp(misdeed, "SLEEP") == 0;
     static char word[128];
     static const char *environment[] = {word, NULL};
     snprintf(word, sizeof word, "MISBEHAVE=%s", misdeed);
     struct executor_spec spec = {
-        .image = image, .guard = guard, .threads = 2, .seconds = seconds, .memory = 200 << 20, .environment = environment};
+        .image = image, .guard = guard, .threads = 2, .seconds = hangs ? 3 : 60, .memory = 200 << 20, .environment = environment};
     return executor_open(&spec, execution);
 }
 
@@ -65,7 +67,7 @@ static void try_misdeed(const char *misdeed, enum guard guard, const char *text,
     int slot = 0;
     if (!make_inputs(text, &inputs))
         return;
-    struct executor *executor = open_misbehaving(misdeed, guard, 1, execution);
+    struct executor *executor = open_misbehaving(misdeed, guard, execution);
     if (executor && executor_load(executor, slot, &inputs, execution))
         for (int i = 0; i < 2 && execution->end == EXECUTION_DONE; i++)
             *execution = executor_run(executor, &slot, 1, 0xff);
@@ -92,8 +94,8 @@ static const struct misdeed {
     {"CRASH_ABORT", GUARD_BANDS, EXECUTION_CRASHED, "abort"},
     {"CRASH_STACK", GUARD_BANDS, EXECUTION_CRASHED, "its stack overflowed"},
     {"CATCH_FAULTS", GUARD_BANDS, EXECUTION_CRASHED, "null pointer"},
-    {"HANG", GUARD_BANDS, EXECUTION_HUNG, "did not end within 1 seconds"},
-    {"SLEEP", GUARD_BANDS, EXECUTION_HUNG, "did not end within 1 seconds"},
+    {"HANG", GUARD_BANDS, EXECUTION_HUNG, "did not end within 3 seconds"},
+    {"SLEEP", GUARD_BANDS, EXECUTION_HUNG, "did not end within 3 seconds"},
     {"EXIT_ZERO", GUARD_BANDS, EXECUTION_EXITED, "left by itself, with exit status 0"},
     {"EXIT_ZERO_AT_ONCE", GUARD_BANDS, EXECUTION_EXITED, "it printed: ok 1 - all tests pass"},
     {"PRINT_PASS", GUARD_BANDS, EXECUTION_DONE, ""},
@@ -191,7 +193,7 @@ static void test_images(void)
 static void test_facts(void)
 {
     struct execution execution;
-    struct executor *executor = open_misbehaving("NOTHING", GUARD_BANDS, 10, &execution);
+    struct executor *executor = open_misbehaving("NOTHING", GUARD_BANDS, &execution);
     if (!tap_check(executor != NULL, "%s", execution.sentence))
         return;
     const struct kernel_facts *facts = executor_facts(executor);
@@ -229,7 +231,7 @@ static void test_printed(void)
         struct execution execution;
         struct inputs inputs;
         int slot = 0;
-        struct executor *executor = open_misbehaving(names[i], GUARD_BANDS, 10, &execution);
+        struct executor *executor = open_misbehaving(names[i], GUARD_BANDS, &execution);
         if (!tap_check(executor != NULL, "%s", execution.sentence) || !make_inputs(dense, &inputs))
             return;
         tap_check(executor_load(executor, slot, &inputs, &execution), "%s", execution.sentence);
@@ -249,7 +251,7 @@ static struct holdings growth(const char *misdeed)
     struct inputs inputs;
     struct holdings grown = {0};
     int slots[50] = {0};
-    struct executor *executor = open_misbehaving(misdeed, GUARD_BANDS, 10, &execution);
+    struct executor *executor = open_misbehaving(misdeed, GUARD_BANDS, &execution);
     if (!tap_check(executor != NULL, "%s", execution.sentence) || !make_inputs(dense, &inputs))
         return grown;
     tap_check(executor_load(executor, 0, &inputs, &execution), "%s", execution.sentence);
@@ -368,7 +370,7 @@ static void test_numbers(void)
 static void test_slots(void)
 {
     struct execution execution;
-    struct executor *executor = open_misbehaving("NOTHING", GUARD_BANDS, 10, &execution);
+    struct executor *executor = open_misbehaving("NOTHING", GUARD_BANDS, &execution);
     struct inputs inputs[2] = {0};
     struct outputs expected[2] = {0}, got = {0};
     int slots[EXECUTOR_SLOTS];
@@ -405,7 +407,7 @@ static void test_slots(void)
     }
     int empty = 0;
     executor_close(executor, NULL);
-    executor = open_misbehaving("NOTHING", GUARD_BANDS, 10, &execution);
+    executor = open_misbehaving("NOTHING", GUARD_BANDS, &execution);
     if (tap_check(executor != NULL, "%s", execution.sentence)) {
         execution = executor_run(executor, &empty, 1, 0);
         tap_check(execution.end == EXECUTION_INVALID && strstr(execution.sentence, "empty"), "an empty slot: %s",
@@ -508,14 +510,14 @@ static void test_orphans(void)
         _exit(0);
     }
     bool seen = false;
-    for (int i = 0; i < 500 && !seen; i++, usleep(10000))
+    for (int i = 0; i < 3000 && !seen; i++, usleep(10000))
         seen = someone_has(word);
     tap_check(seen, "the worker was not seen");
     usleep(200000);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     bool there = true;
-    for (int i = 0; i < 200 && there; i++, usleep(10000))
+    for (int i = 0; i < 3000 && there; i++, usleep(10000))
         there = someone_has(word);
     tap_check(!there, "the worker lives on");
 }

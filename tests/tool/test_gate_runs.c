@@ -41,7 +41,7 @@ static json_t *run_gate(void (*gate)(struct proof *, struct gate_result *), cons
     proof.candidate = (struct candidate){.kind = CANDIDATE_SO, .image = image};
     proof.policy.leak_runs = 50;
     proof.policy.determinism_runs = 12;
-    proof.policy.call_seconds = 10;
+    proof.policy.call_seconds = 60;
     tap_check((proof.folder = mkdtemp(folder)) != NULL, "no folder");
     setenv("MISBEHAVE", misdeed, 1);
     gate(&proof, result);
