@@ -4,7 +4,7 @@
 need aarch64-linux-gnu-gcc qemu-aarch64
 
 out=$BUILD/aarch64
-check "cross build" make -j2 NVCC= BUILD="$out" CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar CFLAGS='-O2 -g' lib tests
+check "cross build" make -j2 NVCC= BUILD="$out" CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar CFLAGS='-O2 -g1' lib tests
 readelf -hW "$out/libattest.so" | grep -q AArch64
 result $? "libattest.so is for AArch64"
 export QEMU_LD_PREFIX=/usr/aarch64-linux-gnu

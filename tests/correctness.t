@@ -2,8 +2,6 @@
 # The correctness gate rejects what is wrong, with the right sentence, and nothing else.
 . tests/tap.sh
 
-# Waiting threads sleep: other tests may want the cores.
-export OMP_WAIT_POLICY=passive
 flags='-std=c11 -D_GNU_SOURCE -O2 -shared -fPIC -fvisibility=hidden -Iinclude -Imutants'
 check "build the kernel with offsets in 32 bits" $CC $flags tests/tool/kernels/offset_in_int.c -o "$work/offset_in_int.so" -lm
 export ATTEST_TEST_KERNELS="$work"

@@ -8,7 +8,7 @@ archer=/usr/lib/llvm-14/lib/libarcher.so
 [ -e "$archer" ]
 result $? "libarcher is there (libomp-14-dev)"
 export OMP_TOOL_LIBRARIES="$archer" TSAN_OPTIONS=ignore_noninstrumented_modules=1:exitcode=66
-flags='-O1 -g -fsanitize=thread'
+flags='-O1 -g1 -fsanitize=thread'
 
 cat > "$work/race.c" <<'END'
 int main(int argc, char **argv)
