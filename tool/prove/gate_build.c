@@ -37,7 +37,7 @@ static json_t *symbols(const char *image, const char *kind)
     char log[LOG_SIZE], *rest = NULL;
     char *argv[] = {(char *)(uintptr_t) "nm", (char *)(uintptr_t) "-D", (char *)(uintptr_t) "-P",
                     (char *)(uintptr_t)kind,  (char *)(uintptr_t)image, NULL};
-    if (build_command(argv, 10, log, sizeof log) != 0)
+    if (build_command(argv, 60, log, sizeof log) != 0)
         return NULL;
     json_t *names = json_array();
     for (char *line = strtok_r(log, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {

@@ -367,7 +367,7 @@ static bool run_valgrind(struct memory *memory)
                             .flops = VALGRIND_FLOPS,
                             .most = MOST_VALGRIND};
     int ran = 0;
-    if (build_command(command, 10, version, sizeof version) != 0) {
+    if (build_command(command, 60, version, sizeof version) != 0) {
         gate_say(memory->result, VERDICT_INCONCLUSIVE,
                  "a prebuilt image has to be run under valgrind, which is not here: install the package valgrind");
         return false;
