@@ -145,7 +145,7 @@ tool-tests: $(TOOL_TESTS)
 # Those that take more than half a minute are begun first, the longest of all before the others, so that no processor waits for them at
 # the end. Threads that wait for others sleep: with the default they turn in circles, on processors that another test wants.
 LONGEST := $(patsubst %,tests/%.t,selftest sanitize fuzz races aarch64 new speed cuda_build cuda_kernels stages)
-test:       ## install what is missing, build, and run the test suite (under 9 minutes on 2 cores, and 2 more for CUDA images)
+test:       ## install what is missing, build, and run the test suite (about 10 minutes on 2 cores, with CUDA images)
 	@scripts/deps.sh build test
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests tool-tests
 	@BUILD=$(BUILD) CC="$(CC)" OMP_WAIT_POLICY=passive prove --timer --comments --jobs $(JOBS) $(PROVE_FLAGS) $(LONGEST) $(filter-out $(LONGEST),$(sort $(wildcard tests/*.t)))
