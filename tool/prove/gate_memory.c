@@ -331,10 +331,9 @@ static bool run_sanitizers(struct memory *memory)
     char *runtime = image ? find_runtime(image) : NULL;
     int ran;
     if (!runtime) {
-        gate_say(
-            memory->result, VERDICT_INCONCLUSIVE,
-            "the source was not built with -fsanitize=address,undefined: the compiler's sanitizer libraries are missing (for gcc, "
-            "install libasan and libubsan of its version)");
+        gate_say(memory->result, VERDICT_INCONCLUSIVE,
+                 "the source was not built with -fsanitize=address,undefined: details of the build gate say why; most often the "
+                 "compiler's sanitizer libraries are missing (for gcc, install libasan and libubsan of its version)");
         return false;
     }
     snprintf(preload, sizeof preload, "LD_PRELOAD=%s", runtime);
