@@ -170,7 +170,7 @@ static void tables(void)
     BAD(made->kernel.abi = 9, "kernel.abi is 9");
     BAD(made->kernel.name = "a-b", "kernel.name must be letters");
     BAD(made->kernel.name = NULL, "kernel.name must be letters");
-    BAD(made->kernel.launch = 5, "kernel.launch is 5");
+    BAD(made->kernel.launch = 6, "kernel.launch is 6");
     BAD(made->kernel.map_count = 5, "kernel.map_count is 5");
     BAD(made->kernel.map_count = 1, "kernel.map_tensor must be q, k, v or o");
     BAD(made->kernel.image_count = 0, "kernel.images is empty");
