@@ -4,13 +4,22 @@
  *
  * attest-flags: -ffp-contract=fast -fno-math-errno -fno-trapping-math
  * attest-flags: -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
+ *
+ * attest-space: TILE_VECS 1 2 3 4
+ * attest-space: TILE_KEYS 2 4 8 16
+ * attest-space: BLOCK_KEYS 32 64 128 256
+ * attest-space: ROWS_WANTED 48 96 144 240 384
+ * attest-space: K_IN_PLACE 0 1
+ * attest-space: DECODE_GROUP 1 2
+ * attest-fits: TILE_VECS * TILE_KEYS + TILE_VECS + 1 <= 32
  */
 #include "cpu.h"
 
 #include "vec_avx512.h"
 #include "vec_math.h"
 
-#define PAIR 1
+#define PAIR       1
+#define K_IN_PLACE 1
 enum { BLOCK_KEYS = 128, ROWS_WANTED = 240, TILE_VECS = 3, TILE_KEYS = 8, K_UNITS = 1, KEY_ALIGN = 1, DECODE_GROUP = 2 };
 
 #define vf_step vf_fma

@@ -9,6 +9,7 @@
  *     KEY_ALIGN               blocks of keys start and end at multiples of this; what is not a key is zero and masked
  *     K_UNITS                 words that qk_block takes from a key at a time
  *     ROWS_WANTED             rows of a tile, if there are enough of them
+ *     K_IN_PLACE              1: keys are used where they lie, if that is possible. 0: they are always packed
  *     vf_step(a, b, c)        c + a * b, over the pair if PAIR is 2
  *     copy_row, interleave_rows, pair_exp2, pair_weights
  *                             if PAIR is 2: make pairs of two rows of V, and of the weights of two keys
@@ -156,8 +157,8 @@ static bool k_in_place(const struct tile *tile, struct span span)
 {
     const attest_problem *p = tile->task->problem;
     int64_t step = p->stride_k[2];
-    return p->dtype == (PAIR == 1 ? ATTEST_F32 : ATTEST_BF16) && p->dim % (PAIR * K_UNITS) == 0 && !has(p, ATTEST_PAGED) &&
-           step % PAIR == 0 && step >= p->dim && step <= 2 * p->dim + 64 && span.from >= span.first &&
+    return K_IN_PLACE && p->dtype == (PAIR == 1 ? ATTEST_F32 : ATTEST_BF16) && p->dim % (PAIR * K_UNITS) == 0 &&
+           !has(p, ATTEST_PAGED) && step % PAIR == 0 && step >= p->dim && step <= 2 * p->dim + 64 && span.from >= span.first &&
            span.to + TILE_KEYS <= tile->task->kv_count && (uintptr_t)tile->key[0] % 4 == 0;
 }
 
@@ -212,27 +213,27 @@ static void pack_v(struct tile *tile, struct span span)
 INLINE void qk_micro(const float *q, const float *k, int64_t ldk, int64_t units, float *out, vf *top, const int vecs)
 {
     vf acc[TILE_KEYS][TILE_VECS];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int key = 0; key < TILE_KEYS; key++)
-#pragma GCC unroll 3
+#pragma GCC unroll 4
         for (int v = 0; v < vecs; v++)
             acc[key][v] = vf_zero();
     for (int64_t u = 0; u < units; u++) {
         vf lane[TILE_VECS];
-#pragma GCC unroll 3
+#pragma GCC unroll 4
         for (int v = 0; v < vecs; v++)
             lane[v] = vf_load(q + u * MICRO_ROWS + v * LANES);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int key = 0; key < TILE_KEYS; key++) {
             vf scalar = vf_set1(k[key * ldk + u]);
-#pragma GCC unroll 3
+#pragma GCC unroll 4
             for (int v = 0; v < vecs; v++)
                 acc[key][v] = vf_step(scalar, lane[v], acc[key][v]);
         }
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int key = 0; key < TILE_KEYS; key++)
-#pragma GCC unroll 3
+#pragma GCC unroll 4
         for (int v = 0; v < vecs; v++) {
             vf_store(out + key * MICRO_ROWS + v * LANES, acc[key][v]);
             top[v] = vf_max(top[v], acc[key][v]);
@@ -247,7 +248,7 @@ INLINE void qk_block(const struct tile *tile, const float *q, const float *k, in
     for (; j + TILE_KEYS <= end; j += TILE_KEYS)
         qk_micro(q, k + j * tile->k_step, tile->k_step, tile->units, tile->s + j * MICRO_ROWS, top, vecs);
     if (j < end) {
-        vf ignored[TILE_VECS] = {vf_zero(), vf_zero(), vf_zero()};
+        vf ignored[TILE_VECS < 3 ? 3 : TILE_VECS] = {vf_zero(), vf_zero(), vf_zero()};
         qk_micro(q, k + j * tile->k_step, tile->k_step, tile->units, tile->s + j * MICRO_ROWS, ignored, vecs);
         for (; j < end; j++)
             for (int v = 0; v < vecs; v++)
@@ -262,27 +263,27 @@ INLINE void pv_block(const struct tile *tile, float *o, int64_t v_from, int64_t 
         const float *panel = tile->v + d * (BLOCK_KEYS / PAIR) + v_from * TILE_KEYS;
         float *out = o + d * MICRO_ROWS;
         vf acc[TILE_KEYS][TILE_VECS];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int i = 0; i < TILE_KEYS; i++)
-#pragma GCC unroll 3
+#pragma GCC unroll 4
             for (int v = 0; v < vecs; v++)
                 acc[i][v] = vf_mul(vf_load(out + i * MICRO_ROWS + v * LANES), decay[v]);
         for (int64_t j = first; j < end; j++) {
             vf lane[TILE_VECS];
-#pragma GCC unroll 3
+#pragma GCC unroll 4
             for (int v = 0; v < vecs; v++)
                 lane[v] = vf_load(tile->s + j * MICRO_ROWS + v * LANES);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
             for (int i = 0; i < TILE_KEYS; i++) {
                 vf scalar = vf_set1(panel[j * TILE_KEYS + i]);
-#pragma GCC unroll 3
+#pragma GCC unroll 4
                 for (int v = 0; v < vecs; v++)
                     acc[i][v] = vf_step(scalar, lane[v], acc[i][v]);
             }
         }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int i = 0; i < TILE_KEYS; i++)
-#pragma GCC unroll 3
+#pragma GCC unroll 4
             for (int v = 0; v < vecs; v++)
                 vf_store(out + i * MICRO_ROWS + v * LANES, acc[i][v]);
     }
@@ -595,7 +596,7 @@ static void rows_tile(const attest_task *task, void *scratch)
                 micro_tile(&tile, row, part, 1);
                 break;
             case 2:
-                micro_tile(&tile, row, part, 2);
+                micro_tile(&tile, row, part, TILE_VECS < 2 ? TILE_VECS : 2);
                 break;
             default:
                 micro_tile(&tile, row, part, TILE_VECS);
