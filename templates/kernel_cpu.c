@@ -15,6 +15,10 @@
  *
  * Flags for the compiler beyond -O3 go into a line of this comment such as the next one; with -mavx2, `needs` must say "avx2".
  * attest-flags: -fno-math-errno
+ *
+ * What `attest evolve` may try: values of the constants below.
+ * attest-space: BLOCK_KEYS 8 16 32 64 128
+ * attest-space: ROWS_WANTED 16 32 64 128
  */
 #include <attest_kernel.h>
 

@@ -87,6 +87,21 @@ const struct command commands[] = {
      "An "
      "existing file is not replaced.",
      "new my_kernel --cpu\nnew my_kernel --cuda", cmd_new},
+    {"evolve", CMD_EVOLVE, NEEDS_CONTEXT_AND_WORDS, "PROBLEM | SUITE ...", "search for a faster kernel, and prove what is found",
+     "Begins with a kernel (--kernel; the reigning champion unless it is given), proves it, and lets a proposer change it: one of "
+     "the built-in ones, which try values of the constants that the source declares, or any program (--proposer 'COMMAND'), which "
+     "reads one JSON document and prints a source.\n"
+     "A candidate is built, asked by the stage oracle, checked on few problems and timed shortly; that chooses parents and "
+     "challengers, and proves nothing. After each generation the best one goes through all gates and is timed against the champion "
+     "on new data, with an interval that takes into account how many challenges there were. Each candidate runs in a process of "
+     "its "
+     "own; two with the same image are one.\n"
+     "The end is a verdict: PROMOTED, with the champion's source; NO IMPROVEMENT, with the interval of the best challenger; or a "
+     "POST-MORTEM. A search that was interrupted goes on when the same command is given again.",
+     "evolve fwd:f32:b2:h4:s512:d64 --kernel cpu_fwd_f32_avx2 --budget 600\nevolve suites/speed.txt --kernel my_kernel.c "
+     "--proposer "
+     "./propose.sh --generations 4\nevolve --status",
+     cmd_evolve},
     {"selftest", CMD_SELFTEST, NEEDS_CONTEXT_AND_WORDS, "[MUTANT ...]",
      "prove the gates: planted bugs must fail, harmless variants pass",
      "Runs the gates on every kernel of the mutants folder, and prints the kill matrix: which gate was expected to reject each, "

@@ -12,7 +12,6 @@
 
 #include "random.h"
 
-#define TAIL      0.025 /* on each side of an interval of 95 % */
 #define MAD_SCALE 1.4826
 
 static int by_value(const void *a, const void *b)
@@ -199,7 +198,7 @@ static double resample(struct pool *pools, int count, uint64_t seed, uint64_t nu
 }
 
 /* The bounds, from the values of all resamples. */
-static void set_bounds(struct interval *interval, double *values, int resamples, double acceleration)
+static void set_bounds(struct interval *interval, double confidence, double *values, int resamples, double acceleration)
 {
     int below = 0, equal = 0;
     for (int r = 0; r < resamples; r++) {
@@ -210,13 +209,13 @@ static void set_bounds(struct interval *interval, double *values, int resamples,
     double bias = normal_point(share < least ? least : share > 1 - least ? 1 - least : share);
     qsort(values, (size_t)resamples, sizeof *values, by_value);
     for (int side = 0; side < 2; side++) {
-        double z = bias + normal_point(side ? 1 - TAIL : TAIL);
+        double z = bias + normal_point(side ? (1 + confidence) / 2 : (1 - confidence) / 2);
         double bound = quantile(values, resamples, normal_share(bias + z / (1 - acceleration * z)));
         *(side ? &interval->high : &interval->low) = bound;
     }
 }
 
-struct interval bca_interval(const struct stratum *strata, int count, int resamples, uint64_t seed)
+struct interval bca_interval(const struct stratum *strata, int count, double confidence, int resamples, uint64_t seed)
 {
     struct interval interval = {NAN, NAN, NAN};
     struct pool *pools = calloc(count > 0 ? (size_t)count : 1, sizeof *pools);
@@ -241,7 +240,7 @@ struct interval bca_interval(const struct stratum *strata, int count, int resamp
         for (int r = 0; r < resamples; r++)
             values[r] = resample(pools, count, seed, (uint64_t)r);
         interval.estimate = estimate;
-        set_bounds(&interval, values, resamples, seconds > 0 ? thirds / (6 * pow(seconds, 1.5)) : 0);
+        set_bounds(&interval, confidence, values, resamples, seconds > 0 ? thirds / (6 * pow(seconds, 1.5)) : 0);
     }
     for (int s = 0; pools && s < count; s++) {
         free(pools[s].sorted);

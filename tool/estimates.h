@@ -23,7 +23,8 @@ struct stratum {
     double weight;
 };
 
-/* 95 % BCa bootstrap interval of the weighted mean of the strata's trimmed means. Bounds are NaN without memory. */
-struct interval bca_interval(const struct stratum *strata, int count, int resamples, uint64_t seed);
+/* BCa bootstrap interval of the weighted mean of the strata's trimmed means; `confidence` is 0.95 for one of 95 %. Bounds are NaN
+ * without memory. */
+struct interval bca_interval(const struct stratum *strata, int count, double confidence, int resamples, uint64_t seed);
 
 #endif

@@ -30,7 +30,7 @@ static enum exit_code prepare_and_run(struct session *session)
         if (status != ATTEST_OK)
             return give_up(session, exit_code_of(status), NULL, "%s", attest_context_detail(session->context));
     }
-    if ((code = kernels_check(session)) != EXIT_PASS)
+    if (command->bit != CMD_EVOLVE && (code = kernels_check(session)) != EXIT_PASS) /* there it may be a file */
         return code;
     if ((command->needs == NEEDS_PROBLEM || command->needs == NEEDS_PROBLEMS) && (code = problems_load(session)) != EXIT_PASS)
         return code;
@@ -76,8 +76,14 @@ static enum exit_code run_command(struct session *session, int argc, char **argv
 
 int main(int argc, char **argv)
 {
-    struct session session = {
-        .options = {.seed = 1, .seconds = 0.5, .evidence = "evidence", .state = ".attest", .mutants = "mutants"}};
+    struct session session = {.options = {.seed = 1,
+                                          .seconds = 0.5,
+                                          .evidence = "evidence",
+                                          .state = ".attest",
+                                          .mutants = "mutants",
+                                          .generations = 8,
+                                          .population = 6,
+                                          .proposer_seconds = 120}};
     bool json = false;
     for (int i = 1; i < argc; i++)
         json = json || strcmp(argv[i], "--json") == 0;

@@ -13,8 +13,8 @@
 
 #define FIELD(name) offsetof(struct options, name)
 #define EVERY       (~(CMD_HELP | CMD_WORKER))
-#define PROVING     (CMD_PROVE | CMD_ORACLE | CMD_REPRODUCE)
-#define EVIDENCE    (CMD_PROVE | CMD_VERIFY | CMD_CHAMPION | CMD_REPRODUCE | CMD_LOG | CMD_POSTMORTEM | CMD_REPORT)
+#define PROVING     (CMD_PROVE | CMD_ORACLE | CMD_REPRODUCE | CMD_EVOLVE)
+#define EVIDENCE    (CMD_PROVE | CMD_VERIFY | CMD_CHAMPION | CMD_REPRODUCE | CMD_LOG | CMD_POSTMORTEM | CMD_REPORT | CMD_EVOLVE)
 #define DRAWING     (CMD_RUN | CMD_CHECK | CMD_BENCH)
 #define PLANNING    (CMD_EXPLAIN | DRAWING)
 #define MANY        (CMD_EXPLAIN | CMD_CHECK | CMD_BENCH)
@@ -30,6 +30,27 @@ const struct option_spec option_specs[] = {
     {"man", NULL, "Print the manual page.", CMD_HELP, OPTION_FLAG, FIELD(man), 0, 0},
     {"suite", "FILE", "Read problem strings from FILE (- is standard input), one a line; # starts a comment.", MANY | CMD_PROVE,
      OPTION_TEXT, FIELD(suite), 0, 0},
+    {"suite", "FILE", "Let the correctness gate check the problems in FILE instead of the built-in ones.", CMD_EVOLVE, OPTION_TEXT,
+     FIELD(suite), 0, 0},
+    {"kernel", "KERNEL", "Begin with this kernel, a name or a file. The default is the reigning champion.", CMD_EVOLVE, OPTION_TEXT,
+     FIELD(kernel), 0, 0},
+    {"proposer", "WORD",
+     "Who proposes candidates: grid, random, local, evolution or model, which search the space that the source declares; or a "
+     "command of the shell. The default is model.",
+     CMD_EVOLVE, OPTION_TEXT, FIELD(proposer), 0, 0},
+    {"strategy", "WORD",
+     "What a proposing program is told beside the task and the champion: free (nothing), insight (what became of the last "
+     "candidates, and why), full (that, and the best sources). The default is full.",
+     CMD_EVOLVE, OPTION_TEXT, FIELD(strategy), 0, 0},
+    {"proposer-seconds", "S", "A proposing program has S seconds to answer. The default is 120.", CMD_EVOLVE, OPTION_SECONDS,
+     FIELD(proposer_seconds), 0, 0},
+    {"generations", "N", "End after N generations. The default is 8.", CMD_EVOLVE, OPTION_INTEGER, FIELD(generations), 1, 100000},
+    {"population", "N", "Candidates of a generation. The default is 6.", CMD_EVOLVE, OPTION_INTEGER, FIELD(population), 1, 1000},
+    {"budget", "S", "End after S seconds, with a verdict. The default is no limit.", CMD_EVOLVE, OPTION_SECONDS, FIELD(budget), 0,
+     0},
+    {"status", NULL, "List the searches of the run database, and make none.", CMD_EVOLVE, OPTION_FLAG, FIELD(status), 0, 0},
+    {"export", "FILE", "Write the space and the results to FILE as JSON in the T4 format of auto-tuners.", CMD_EVOLVE, OPTION_TEXT,
+     FIELD(export), 0, 0},
     {"kernel", "GLOB", "Use kernels whose name matches GLOB, a name or a pattern with * and ?. Quote it for the shell.",
      PLANNING | CMD_LIST, OPTION_TEXT, FIELD(kernel), 0, 0},
     {"device", "DEVICE",
@@ -44,7 +65,7 @@ const struct option_spec option_specs[] = {
     {"seed", "N", "Draw inputs from seed N. The default is 1; the same seed gives the same inputs.",
      DRAWING | CMD_ORACLE | CMD_WORKER, OPTION_INTEGER, FIELD(seed), 0, INT64_MAX},
     {"seed", "N", "Use this seed, to see the same again. Otherwise it is drawn after the build, so that no source can know it.",
-     CMD_PROVE | CMD_SELFTEST, OPTION_INTEGER, FIELD(proof_seed), 1, INT64_C(1) << 52},
+     CMD_PROVE | CMD_SELFTEST | CMD_EVOLVE, OPTION_INTEGER, FIELD(proof_seed), 1, INT64_C(1) << 52},
     {"rows", "N",
      "Check at most about N output rows of a problem, in blocks of 64. The default depends on the size of the problem.", CMD_CHECK,
      OPTION_INTEGER, FIELD(rows), 1, INT64_MAX},
@@ -70,7 +91,7 @@ const struct option_spec option_specs[] = {
     {"key", "FILE", "Accept only statements signed with the public key in FILE.", CMD_VERIFY, OPTION_TEXT, FIELD(key), 0, 0},
     {"max-fixes", "N", "After N rejected attempts at a kernel of this name, give up with a post-mortem.", CMD_PROVE, OPTION_INTEGER,
      FIELD(max_fixes), 1, 1000000},
-    {"max-gpu-seconds", "N", "Give up, with a post-mortem, once the gates have used a GPU for N seconds.", CMD_PROVE,
+    {"max-gpu-seconds", "N", "Give up, with a post-mortem, once the gates have used a GPU for N seconds.", CMD_PROVE | CMD_EVOLVE,
      OPTION_INTEGER, FIELD(max_gpu_seconds), 1, 1000000},
     {"cpu", NULL, "A kernel in C.", CMD_NEW, OPTION_FLAG, FIELD(cpu), 0, 0},
     {"cuda", NULL, "A kernel in CUDA C.", CMD_NEW | CMD_WORKER, OPTION_FLAG, FIELD(cuda), 0, 0},
@@ -82,7 +103,7 @@ const struct option_spec option_specs[] = {
     {"simulate-clock", "MODEL",
      "Take times from a model instead of the clock, to test the speed gate: "
      "a=1.01,b=1,noise=0.004,drift=0.01,period=400,spike=0.08,spikes=0.01,seed=7.",
-     CMD_PROVE | CMD_BENCH, OPTION_TEXT, FIELD(clock), 0, 0},
+     CMD_PROVE | CMD_BENCH | CMD_EVOLVE, OPTION_TEXT, FIELD(clock), 0, 0},
     ARRAY("q", "Read Q from FILE.npy.", FILE_Q),
     ARRAY("k", "Read K from FILE.npy.", FILE_K),
     ARRAY("v", "Read V from FILE.npy.", FILE_V),
@@ -94,8 +115,9 @@ const struct option_spec option_specs[] = {
     ARRAY("kv-lengths", "Read the number of keys of each sequence from FILE.npy.", FILE_LENGTHS),
     ARRAY("page-table", "Read the page table from FILE.npy.", FILE_PAGES),
     {"out", "PATH",
-     "run: write O to this .npy file. oracle: write arrays to this folder. report: write to this file. new: write to this folder.",
-     CMD_RUN | CMD_ORACLE | CMD_REPORT | CMD_NEW, OPTION_TEXT, FIELD(out), 0, 0},
+     "run: write O to this .npy file. oracle: write arrays to this folder. report: write to this file. new: write to this folder. "
+     "evolve: write the champion's source to this file.",
+     CMD_RUN | CMD_ORACLE | CMD_REPORT | CMD_NEW | CMD_EVOLVE, OPTION_TEXT, FIELD(out), 0, 0},
     {"lse", "FILE.npy", "Write LSE to FILE.npy; the problem must have the word lse.", CMD_RUN, OPTION_TEXT, FIELD(lse), 0, 0},
 };
 const int option_count = COUNT_OF(option_specs);

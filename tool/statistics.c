@@ -188,6 +188,7 @@ struct finding_of_speed {
     double effect, least_effect; /* here, and by the policy */
     struct range processes;
     double clock_shift; /* log(clock of B / clock of A); 0 if unknown */
+    double confidence;
     const char *opponent;
     const char *where; /* ends the parenthesis of the sentence, such as ", 4 shapes" */
 };
@@ -214,20 +215,20 @@ static enum speed decide(const struct finding_of_speed *found, char *text, size_
     number_text(least, most - least, low, sizeof low);
     number_text(most, most - least, high, sizeof high);
     if (speed == SPEED_INCONCLUSIVE) {
-        snprintf(
-            text, size,
-            "cannot be told from %s (95 %% interval of the ratio %s to %s%s; %.3g %% counts here): quieten the machine or measure "
-            "more blocks",
-            found->opponent, low, high, found->where, 100 * expm1(found->effect));
+        snprintf(text, size,
+                 "cannot be told from %s (%.4g %% interval of the ratio %s to %s%s; %.3g %% counts here): quieten the machine or "
+                 "measure "
+                 "more blocks",
+                 found->opponent, 100 * found->confidence, low, high, found->where, 100 * expm1(found->effect));
         return speed;
     }
     if (speed == SPEED_SAME) {
-        snprintf(text, size, "as fast as %s, within %.3g %% (95 %% interval of the ratio %s to %s%s)", found->opponent,
-                 100 * expm1(found->least_effect), low, high, found->where);
+        snprintf(text, size, "as fast as %s, within %.3g %% (%.4g %% interval of the ratio %s to %s%s)", found->opponent,
+                 100 * expm1(found->least_effect), 100 * found->confidence, low, high, found->where);
         return speed;
     }
-    snprintf(text, size, "%s %s %s (95 %% interval %s to %s%s)", ratio, slower ? "than" : "as", found->opponent, low, high,
-             found->where);
+    snprintf(text, size, "%s %s %s (%.4g %% interval %s to %s%s)", ratio, slower ? "than" : "as", found->opponent,
+             100 * found->confidence, low, high, found->where);
     if ((slower ? -found->processes.most : found->processes.least) <= found->effect) {
         snprintf(text, size,
                  "%s %s %s in all, but not in every process: the ratios of single processes lie from %.4g to %.4g; measure in more "
@@ -284,7 +285,7 @@ static void measure_shape(const struct shape_samples *samples, const struct spee
 {
     struct stratum stratum = {pair->statistics, pair->count, 1};
     struct range luck = range_of_processes(self, 1);
-    verdict->log_ratio = bca_interval(&stratum, 1, rules->resamples, rules->seed);
+    verdict->log_ratio = bca_interval(&stratum, 1, rules->confidence, rules->resamples, rules->seed);
     verdict->self_mad = mad_of(self->statistics, self->count);
     verdict->effect =
         fmax(log1p(rules->least_effect), fmax(SELF_MADS * verdict->self_mad / sqrt(self->count), fmax(luck.most, -luck.least)));
@@ -320,6 +321,7 @@ void judge_shape(const struct shape_samples *samples, const struct speed_rules *
                                          log1p(rules->least_effect),
                                          range_of_processes(&pair, 1),
                                          clock_shift(samples),
+                                         rules->confidence,
                                          rules->opponent,
                                          ""};
         if (verdict->below_floor) {
@@ -399,7 +401,7 @@ void judge_suite(const struct shape_samples *shapes, const struct shape_verdict 
         strata[i] = (struct stratum){comparisons[i].statistics, comparisons[i].count, shapes[i].weight};
     }
     if (usable && ready)
-        verdict->log_ratio = bca_interval(strata, count, rules->resamples, rules->seed);
+        verdict->log_ratio = bca_interval(strata, count, rules->confidence, rules->resamples, rules->seed);
     if (!isnan(verdict->log_ratio.low)) {
         snprintf(where, sizeof where, ", %d shape%s", count, count == 1 ? "" : "s");
         struct finding_of_speed found = {verdict->log_ratio,
@@ -407,6 +409,7 @@ void judge_suite(const struct shape_samples *shapes, const struct shape_verdict 
                                          log1p(rules->least_effect),
                                          range_of_processes(comparisons, count),
                                          shift / weights,
+                                         rules->confidence,
                                          rules->opponent,
                                          where};
         verdict->speed = decide(&found, text, size);

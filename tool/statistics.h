@@ -62,6 +62,7 @@ struct suite_verdict {
 struct speed_rules {
     const char *opponent; /* name of B, for the sentences */
     int resamples;
+    double confidence; /* of the intervals */
     double least_effect, worst_shape;
     uint64_t seed;
 };

@@ -43,7 +43,8 @@ enum {
     CMD_POSTMORTEM = 1 << 15,
     CMD_REPORT = 1 << 16,
     CMD_KEYGEN = 1 << 17,
-    CMD_WORKER = 1 << 18
+    CMD_WORKER = 1 << 18,
+    CMD_EVOLVE = 1 << 19
 };
 
 /* What main() gets ready before it calls a command. */
@@ -83,8 +84,13 @@ struct options {
     bool record;
     int64_t max_fixes;       /* 0: not given */
     int64_t max_gpu_seconds; /* 0: not given */
-    const char *only;        /* gates, separated by commas */
-    const char *timed;       /* suite of problems to time */
+    int64_t generations, population;
+    double budget; /* seconds; 0: no limit */
+    double proposer_seconds;
+    const char *proposer, *strategy, *export;
+    bool status;
+    const char *only;  /* gates, separated by commas */
+    const char *timed; /* suite of problems to time */
     const char *vs;
     const char *evidence;
     const char *state;
@@ -196,5 +202,6 @@ enum exit_code cmd_postmortem(struct session *session);
 enum exit_code cmd_report(struct session *session);
 enum exit_code cmd_keygen(struct session *session);
 enum exit_code cmd_worker(struct session *session);
+enum exit_code cmd_evolve(struct session *session);
 
 #endif

@@ -421,7 +421,7 @@ static void add_speed(const char *evidence, json_t *record, uint64_t seed)
 {
     enum { BLOCKS = 20 };
     static const struct speed_rules rules = {
-        .opponent = "X", .resamples = 200, .least_effect = 0.005, .worst_shape = 0.02, .seed = 12345};
+        .opponent = "X", .resamples = 200, .confidence = 0.95, .least_effect = 0.005, .worst_shape = 0.02, .seed = 12345};
     struct simulated_clock clock;
     struct block blocks[2][BLOCKS];
     json_t *lists[2] = {json_array(), json_array()};

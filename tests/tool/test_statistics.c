@@ -30,6 +30,7 @@ static struct speed_rules rules_of(int resamples, uint64_t seed)
 {
     return (struct speed_rules){.opponent = "B",
                                 .resamples = resamples,
+                                .confidence = policy.confidence,
                                 .least_effect = policy.least_effect,
                                 .worst_shape = policy.worst_shape,
                                 .seed = seed};
@@ -59,7 +60,7 @@ static void test_known_values(void)
         if (!tap_case("%s", known->name))
             continue;
         struct stratum stratum = {known->x, known->count, 1};
-        check_interval(known->name, bca_interval(&stratum, 1, 20000, tap.seed), known->estimate, known->low, known->high);
+        check_interval(known->name, bca_interval(&stratum, 1, 0.95, 20000, tap.seed), known->estimate, known->low, known->high);
         double gz = paired_gz(known->x, known->count), mad = mad_of(known->x, known->count);
         tap_check(near(gz, known->gz, 1e-9 * fabs(known->gz)), "g_z is %.12g, not %.12g", gz, known->gz);
         tap_check(near(mad, known->mad, 1e-9 * known->mad), "MAD is %.12g, not %.12g", mad, known->mad);
@@ -72,7 +73,7 @@ static void test_known_values(void)
         if (!tap_case("%s, and %s", a->name, b->name))
             continue;
         struct stratum strata[] = {{a->x, a->count, 3}, {b->x, b->count, 1}};
-        check_interval("two strata", bca_interval(strata, 2, 20000, tap.seed), known->estimate, known->low, known->high);
+        check_interval("two strata", bca_interval(strata, 2, 0.95, 20000, tap.seed), known->estimate, known->low, known->high);
         double g = hedges_g(a->x, a->count, b->x, b->count), back = hedges_g(b->x, b->count, a->x, a->count);
         tap_check(near(g, known->g, 1e-9 * fabs(known->g)), "g is %.12g, not %.12g", g, known->g);
         tap_check(near(back, -g, 1e-12 * fabs(g)), "g of the samples exchanged is %.12g, not %.12g", back, -g);
@@ -83,20 +84,20 @@ static void test_estimates_at_the_edge(void)
 {
     double same[] = {0.01, 0.01, 0.01, 0.01, 0.01, 0.01}, one[] = {1}, two[] = {3, 1}, three[] = {9, 1, 2};
     struct stratum flat = {same, 6, 1}, single = {one, 1, 1}, none = {one, 0, 1};
-    struct interval interval = bca_interval(&flat, 1, 500, 1);
+    struct interval interval = bca_interval(&flat, 1, 0.95, 500, 1);
     tap_check(near(interval.low, 0.01, 1e-15) && near(interval.high, 0.01, 1e-15), "equal values: %g to %g", interval.low,
               interval.high);
-    tap_check(isnan(bca_interval(&single, 1, 500, 1).low), "an interval of one value");
-    tap_check(isnan(bca_interval(&none, 1, 500, 1).low), "an interval of no value");
-    tap_check(isnan(bca_interval(&flat, 0, 500, 1).low), "an interval of no stratum");
-    tap_check(isnan(bca_interval(&flat, 1, 0, 1).low), "an interval without resamples");
+    tap_check(isnan(bca_interval(&single, 1, 0.95, 500, 1).low), "an interval of one value");
+    tap_check(isnan(bca_interval(&none, 1, 0.95, 500, 1).low), "an interval of no value");
+    tap_check(isnan(bca_interval(&flat, 0, 0.95, 500, 1).low), "an interval of no stratum");
+    tap_check(isnan(bca_interval(&flat, 1, 0.95, 0, 1).low), "an interval without resamples");
     tap_check(median_of(two, 2) == 2 && median_of(three, 3) == 2 && median_of(one, 1) == 1, "medians");
     tap_check(isnan(median_of(one, 0)) && isnan(mad_of(one, 0)), "a median of nothing");
     tap_check(isnan(hedges_g(one, 1, two, 2)) && isnan(paired_gz(two, 2)), "effect sizes of too few values");
     const struct known_sample *known = &known_samples[0];
     struct stratum stratum = {known->x, known->count, 1};
-    struct interval first = bca_interval(&stratum, 1, 300, 5), again = bca_interval(&stratum, 1, 300, 5);
-    struct interval other = bca_interval(&stratum, 1, 300, 6);
+    struct interval first = bca_interval(&stratum, 1, 0.95, 300, 5), again = bca_interval(&stratum, 1, 0.95, 300, 5);
+    struct interval other = bca_interval(&stratum, 1, 0.95, 300, 6);
     tap_check(first.low == again.low && first.high == again.high, "the same seed gives another interval");
     tap_check(first.low != other.low || first.high != other.high, "another seed gives the same interval");
 }

@@ -98,8 +98,10 @@ static void judge_again(struct again *again, const json_t *kept, const json_t *d
 static void check_samples(const json_t *samples, const json_t *record, const json_t *details, json_t *findings)
 {
     const json_t *policy = json_object_get(record, "policy"), *shapes = json_object_get(samples, "shapes"), *kept;
+    double confidence = json_number_value(json_object_get(policy, "confidence"));
     struct speed_rules rules = {.opponent = text_at(samples, "b"),
                                 .resamples = (int)json_number_value(json_object_get(policy, "resamples")),
+                                .confidence = confidence > 0 ? confidence : 0.95, /* records before it was a number */
                                 .least_effect = json_number_value(json_object_get(policy, "least_effect")),
                                 .worst_shape = json_number_value(json_object_get(policy, "worst_shape")),
                                 .seed = (uint64_t)json_integer_value(json_object_get(record, "seed"))};

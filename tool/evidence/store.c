@@ -1,10 +1,11 @@
 /*
  * store.c - the run database and the artefacts. See store.h.
  *
- * Two tables: a run is inserted when it begins, with what is known then; a gate is inserted when it ends; the record is put into
- * the run when all is over. Each of these is one transaction, flushed to the disk before the call returns (write-ahead log,
- * synchronous=FULL), so that after a kill or a crash a result is either there whole or not at all, and one that was reported is
- * there. Several processes may write at once: each waits for the other's transaction, which takes milliseconds.
+ * Proofs have two tables: a run is inserted when it begins, with what is known then; a gate is inserted when it ends; the record
+ * is put into the run when all is over. Searches have two more (evolve/ledger.c). Each of these steps is one transaction, flushed to
+ * the disk before the call returns (write-ahead log, synchronous=FULL), so that after a kill or a crash a result is either there
+ * whole or not at all, and one that was reported is there. Several processes may write at once: each waits for the other's
+ * transaction, which takes milliseconds.
  */
 #include "store.h"
 
@@ -19,7 +20,7 @@
 #include "objects.h"
 #include "report.h"
 
-enum { SCHEMA_VERSION = 1, WAIT_MS = 60000, LEAVINGS_S = 3600 };
+enum { SCHEMA_VERSION = 2, WAIT_MS = 60000, LEAVINGS_S = 3600 };
 
 struct store {
     sqlite3 *database;
@@ -34,9 +35,13 @@ static const char schema[] =
     "CREATE TABLE IF NOT EXISTS gates (id INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs(id), gate TEXT NOT NULL, "
     "result TEXT NOT NULL, UNIQUE (run, gate));"
     "CREATE INDEX IF NOT EXISTS runs_of_kernel ON runs (kernel, id);"
-    "PRAGMA user_version = 1;"
+    "CREATE TABLE IF NOT EXISTS searches (id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, start TEXT NOT NULL, process "
+    "INTEGER NOT NULL, scratch TEXT NOT NULL, used REAL NOT NULL, result TEXT);"
+    "CREATE TABLE IF NOT EXISTS trials (search INTEGER NOT NULL REFERENCES searches(id), number INTEGER NOT NULL, body TEXT NOT "
+    "NULL, PRIMARY KEY (search, number));"
+    "PRAGMA user_version = 2;"
     "COMMIT;";
-_Static_assert(SCHEMA_VERSION == 1, "the version is also in the schema");
+_Static_assert(SCHEMA_VERSION == 2, "the version is also in the schema");
 
 static bool fail(struct store *store, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool fail(struct store *store, const char *format, ...)
@@ -51,6 +56,11 @@ static bool fail(struct store *store, const char *format, ...)
 static bool fail_sql(struct store *store, const char *doing)
 {
     return fail(store, "%s/runs.db: %s: %s", store->folder, doing, sqlite3_errmsg(store->database));
+}
+
+struct sqlite3 *store_database(struct store *store)
+{
+    return store->database;
 }
 
 const char *store_error(const struct store *store)

@@ -504,6 +504,7 @@ static void judge_measurement(struct sitting *sitting)
     const struct policy *policy = sitting->spec->policy;
     struct speed_rules rules = {.opponent = sitting->spec->b.name,
                                 .resamples = (int)policy->resamples,
+                                .confidence = policy->confidence,
                                 .least_effect = policy->least_effect,
                                 .worst_shape = policy->worst_shape,
                                 .seed = sitting->spec->seed};

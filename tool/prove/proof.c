@@ -218,7 +218,8 @@ static bool in_library(const char *kernel)
 static bool open_other(struct proof *proof, const char *word, char *why, size_t why_size)
 {
     struct opponent *opponent = &proof->opponent;
-    struct proof other = {.session = proof->session, .policy = proof->policy, .threads = proof->threads, .device = proof->device};
+    struct proof other = {
+        .session = proof->session, .policy = proof->policy, .threads = proof->threads, .device = proof->device, .unchecked = true};
     struct gate_result result = {.verdict = VERDICT_INCONCLUSIVE, .details = json_object(), .artefacts = json_object()};
     bool file = strchr(word, '.') || strchr(word, '/'), good = false;
     snprintf(why, why_size, "--vs %s could not be opened", word);
@@ -336,9 +337,7 @@ struct running {
     double gpu_seconds; /* that gates have taken on a GPU */
 };
 
-/* Proofs that share a GPU: gates that time or profile have it to themselves, the others together. A file to be closed, or -1 where it
- * cannot be locked: then nobody waits for anybody. */
-static int lock_gpu(const struct proof *proof, const struct gate *gate)
+int proof_lock(const struct proof *proof, const struct gate *gate)
 {
     char path[64];
     if (!proof->device || gate->run == gate_build)
@@ -357,7 +356,7 @@ static bool run_gate(struct running *running, const struct gate *gate, bool judg
 {
     struct gate_result result = {.verdict = VERDICT_INCONCLUSIVE, .details = json_object(), .artefacts = json_object()};
     struct store *store = running->options->store;
-    int lock = lock_gpu(running->proof, gate);
+    int lock = proof_lock(running->proof, gate);
     double begin = now();
     if (!running->options->quiet)
         progress("%s: %s ...", running->proof->candidate.name, gate->name);

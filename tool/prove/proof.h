@@ -30,6 +30,10 @@ void proof_close(struct proof *proof); /* frees everything and removes the scrat
  * that is not 0 is used as it is (to reproduce); otherwise it is drawn after the build. */
 bool proof_run(struct proof *proof, const struct proof_options *options, json_t **record, char *why, size_t why_size);
 
+/* Proofs that share a GPU: gates that time or profile have it to themselves, the others together. A file to be closed, or -1 where it
+ * cannot be locked: then nobody waits for anybody. */
+int proof_lock(const struct proof *proof, const struct gate *gate);
+
 /* Names for the flags of a problem, to say what a kernel refuses: an array of strings. New reference. */
 json_t *flag_names(uint64_t flags);
 

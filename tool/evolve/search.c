@@ -1,0 +1,653 @@
+/*
+ * search.c - the loop of a search. See search.h.
+ *
+ * First the start is proven: if it is wrong there is nothing to improve. Then candidates come one after the other, `population` of
+ * them a generation, each from what became of all before it:
+ *     proposal -> build -> oracle -> correctness on few problems -> short timing against the start        (trial_screen)
+ * which ends at the first that fails; and after each generation the best may challenge the champion:
+ *     all gates -> speed gate against the champion, on new data                                           (challenge.c)
+ * When the generations, the space, or the budget is at its end, so is the search, with a verdict (ending.c).
+ *
+ * State. Every step is in the ledger before the next one is made: the proposal before it is built, a challenge before it begins. A
+ * search that was killed is found again by its key, what was asked for, and goes on with the next step. What is drawn comes from the
+ * seed and the number of the candidate, so that it goes on as it would have.
+ *
+ * Time. The budget counts the time of all processes that worked on the search. Each errand is killed when it is over, and part of
+ * it is kept back for the last challenge.
+ */
+#include "search.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <libgen.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "evidence/member.h"
+#include "evidence/objects.h"
+#include "evidence/store.h"
+#include "ledger.h"
+#include "random.h"
+
+#define TRIAL_SECONDS 600 /* no candidate takes longer to screen */
+#define BEAT_SECONDS  1
+#define RESERVE       2 /* times the proof of the start: what a challenge may take, before one was made */
+enum { STREAM_PROPOSAL = 801, STREAM_SCREEN = 802 };
+
+/* ---- what the parts share ------------------------------------------------------------------------------------------------- */
+
+void search_tell(const struct search *search, const char *format, ...)
+{
+    va_list arguments;
+    if (!search->text)
+        return;
+    progress_clear();
+    va_start(arguments, format);
+    vprintf(format, arguments);
+    va_end(arguments);
+    fflush(stdout);
+}
+
+static double used(const struct search *search)
+{
+    return search->used_before + errand_clock() - search->began;
+}
+
+double search_left(const struct search *search)
+{
+    return search->budget > 0 ? search->budget - used(search) : INFINITY;
+}
+
+double search_gpu_seconds(const struct search *search)
+{
+    size_t i;
+    json_t *trial;
+    double sum = 0;
+    json_array_foreach(search->trials, i, trial) sum += json_number_value(json_object_get(trial, "gpu_seconds"));
+    return sum;
+}
+
+/* The progress line, and the time for the ledger. */
+static void tick(void *data)
+{
+    struct search *search = data;
+    double score, left = search_left(search), now = errand_clock();
+    int number = (int)json_array_size(search->trials) - 1, champion = champion_of_search(search, &score);
+    char time[32] = "";
+    if (isfinite(left))
+        snprintf(time, sizeof time, ", %.0f s left", fmax(0, left));
+    progress("generation %d of %d, candidate %d: %s; champion: %s%d, %.2f x%s%s%s",
+             number > 0 ? (number - 1) / search->population + 1 : 0, search->generations, number, search->doing,
+             champion ? "candidate " : "the start, ", champion, exp(score), time, *search->last ? "; last: " : "", search->last);
+    if (now - search->beat >= BEAT_SECONDS) {
+        search->beat = now;
+        ledger_beat(search->store, search->id, used(search));
+    }
+}
+
+struct errand search_errand(struct search *search, double seconds)
+{
+    static char folder[4200];
+    static int number;
+    double left = search_left(search), limit = seconds > 0 && seconds < left ? seconds : left;
+    snprintf(folder, sizeof folder, "%.4000s/errand%d", search->scratch, number++);
+    return (struct errand){.folder = folder, .deadline = errand_clock() + limit, .tick = tick, .data = search};
+}
+
+bool search_keep(struct search *search, json_t *trial)
+{
+    size_t number = (size_t)json_integer_value(json_object_get(trial, "number"));
+    if (number == json_array_size(search->trials))
+        json_add(search->trials, json_incref(trial));
+    return ledger_trial(search->store, search->id, trial) && ledger_beat(search->store, search->id, used(search));
+}
+
+json_t *search_trial(const struct search *search, int number)
+{
+    return json_array_get(search->trials, (size_t)number);
+}
+
+char *search_source(const struct search *search, const json_t *trial)
+{
+    char *path = store_artefact(search->store, text_at(trial, "source"));
+    size_t size;
+    char *text = path ? file_read(path, &size) : NULL;
+    free(path);
+    return text;
+}
+
+uint64_t search_seed(const struct search *search, int stream, int number)
+{
+    return (random_bits(search->seed, (uint64_t)stream, (uint64_t)number) >> 12) + 1; /* exact as a number of JSON, and never 0 */
+}
+
+void trial_words(const json_t *trial, char *text, size_t size)
+{
+    const char *name;
+    json_t *value;
+    const json_t *changed = json_object_get(trial, "changed");
+    size_t length = 0;
+    text[0] = '\0';
+    json_object_foreach((json_t *)(uintptr_t)changed, name, value)
+    {
+        if (length < size)
+            length += (size_t)snprintf(text + length, size - length, "%s%s=%s", length ? " " : "", name, json_string_value(value));
+    }
+    if (!length)
+        snprintf(text, size, "%s", *text_at(trial, "name") ? text_at(trial, "name") : text_at(trial, "origin"));
+}
+
+/* ---- sources ---------------------------------------------------------------------------------------------------------------- */
+
+/* The file that the compiler gets: sources/NAME.c in the scratch folder. */
+static char *path_of(const struct search *search, const char *name)
+{
+    char *path = NULL;
+    return asprintf(&path, "%s/sources/%s.%s", search->scratch, name, search->start.cuda ? "cu" : "c") < 0 ? NULL : path;
+}
+
+char *search_path(const struct search *search, const json_t *trial)
+{
+    char *path = path_of(search, text_at(trial, "name")), *text = search_source(search, trial);
+    bool there = path && text && file_replace(path, text, strlen(text));
+    free(text);
+    if (there)
+        return path;
+    free(path);
+    return NULL;
+}
+
+/* The folder of the start. A C kernel that includes files beside it finds them there, with a line in its first comment. */
+static char *with_folder(const struct search *search, const char *text)
+{
+    char *copy = strdup(search->start.source), *made = NULL, line[4200];
+    const char *folder = copy ? dirname(copy) : ".", *begin = text + strspn(text, " \t\r\n");
+    size_t first = strcspn(begin, "\n");
+    const char *closed = strstr(begin, "*/");
+    snprintf(line, sizeof line, " * attest-flags: -I%.4000s\n", folder);
+    bool comment = strncmp(begin, "/*", 2) == 0 && closed && (size_t)(closed - begin) > first;
+    if (search->start.cuda || !strstr(text, "#include \"") || strstr(text, line))
+        made = strdup(text);
+    else if (asprintf(&made, comment ? "%.*s\n%s%s" : "%.*s/*\n%s */\n%s", comment ? (int)first : 0, begin, line,
+                      comment ? begin + first + 1 : text) < 0)
+        made = NULL;
+    free(copy);
+    return made;
+}
+
+/* A CUDA kernel finds the files beside it because they are beside the candidates, too. */
+static void link_headers(const struct search *search)
+{
+    char *copy = strdup(search->start.source), from[8300], to[8300], *real = NULL;
+    DIR *folder = copy && search->start.cuda ? opendir(dirname(copy)) : NULL;
+    struct dirent *entry;
+    real = folder ? realpath(copy, NULL) : NULL;
+    while (real && (entry = readdir(folder))) {
+        const char *ending = strrchr(entry->d_name, '.');
+        if (!ending || (strcmp(ending, ".h") != 0 && strcmp(ending, ".cuh") != 0))
+            continue;
+        snprintf(from, sizeof from, "%.4000s/%s", real, entry->d_name);
+        snprintf(to, sizeof to, "%.4000s/sources/%s", search->scratch, entry->d_name);
+        if (symlink(from, to) != 0 && errno != EEXIST)
+            break; /* the build will say what is missing */
+    }
+    if (folder)
+        closedir(folder);
+    free(real);
+    free(copy);
+}
+
+/* A new trial with its source in the store; NULL on failure. `text` may be NULL: then nothing was proposed. */
+static json_t *new_trial(struct search *search, const char *text, const char *origin, const int *parents)
+{
+    int number = (int)json_array_size(search->trials);
+    char name[160], digest[65] = "";
+    snprintf(name, sizeof name, "%.100s_s%lld_%d", search->start.name, (long long)search->id, number);
+    json_t *trial = json_pack("{s:i, s:s, s:i, s:s, s:[], s:s}", "number", number, "name", name, "generation",
+                              number ? (number - 1) / search->population + 1 : 0, "origin", origin, "parents", "state", "PROPOSED");
+    for (int i = 0; parents && i < 2; i++)
+        if (parents[i] >= 0)
+            json_add(json_object_get(trial, "parents"), json_integer(parents[i]));
+    if (!text)
+        return trial;
+    char *whole = with_folder(search, text), *path = path_of(search, name);
+    bool kept = whole && path && file_replace(path, whole, strlen(whole)) && store_keep(search->store, path, digest);
+    free(whole);
+    free(path);
+    json_put(trial, "source", json_string(digest));
+    if (kept)
+        return trial;
+    json_decref(trial);
+    return NULL;
+}
+
+/* Settings as they are in the text, and what of them is not as in the start. */
+static void put_settings(const struct search *search, json_t *trial, const char *text)
+{
+    struct space here;
+    char ignored[512];
+    if (!search->space.count ||
+        !space_read(text, "", search->start.cuda, &search->session->problems, &here, ignored, sizeof ignored))
+        return;
+    json_t *settings = space_settings(&here, &here.start), *before = space_settings(&search->space, &search->space.start),
+           *changed = json_object(), *value;
+    struct point point;
+    const char *name;
+    json_object_foreach(settings, name, value)
+    {
+        if (!json_equal(value, json_object_get(before, name)))
+            json_put(changed, name, json_incref(value));
+    }
+    if (space_find(&search->space, settings, &point)) {
+        json_put(trial, "settings", json_incref(settings));
+        json_put(trial, "changed", json_incref(changed));
+    }
+    json_decref(changed);
+    json_decref(before);
+    json_decref(settings);
+    space_free(&here);
+}
+
+/* ---- the start --------------------------------------------------------------------------------------------------------------- */
+
+static struct trial_spec spec_for(const struct search *search, const char *source)
+{
+    return (struct trial_spec){.session = search->session,
+                               .source = source,
+                               .dtype = search->start.dtype,
+                               .suite = search->session->options.suite,
+                               .timed = search->timed};
+}
+
+static bool lacks_gpu(const struct search *search, const json_t *record)
+{
+    return search->start.cuda && !text_is(record, "verdict", "REJECTED");
+}
+
+/* Proves the start, before anything else. */
+static enum exit_code prove_start(struct search *search)
+{
+    json_t *trial = new_trial(search, search->start_text, "start", NULL);
+    char *source = trial ? search_path(search, trial) : NULL, why[512] = "";
+    if (!trial || !source)
+        return give_up(search->session, EXIT_LACKING, NULL, "the source of the start cannot be kept: %s",
+                       store_error(search->store));
+    struct trial_spec spec = spec_for(search, source);
+    struct errand errand = search_errand(search, 0);
+    double began = errand_clock();
+    spec.keep = true;
+    spec.seed = search->seeded ? search_seed(search, STREAM_SCREEN, 0) : 0;
+    search->doing = "proving the start";
+    json_t *found = errand_work(&errand, trial_prove, &spec, why, sizeof why), *record = json_object_get(found, "record");
+    enum exit_code code = EXIT_PASS;
+    put_settings(search, trial, search->start_text);
+    json_put(trial, "image", json_string(text_at(json_object_get(record, "candidate"), "image")));
+    json_put(trial, "state", json_string(record ? text_at(record, "verdict") : "INCONCLUSIVE"));
+    json_put(trial, "sentence", json_string(record ? text_at(record, "decision") : why));
+    json_put(trial, "stage", json_string("baseline"));
+    json_put(trial, "score", json_real(0));
+    json_put(trial, "proof_seconds", json_real(errand_clock() - began));
+    json_put(trial, "gpu_seconds", json_real(json_number_value(json_object_get(record, "gpu_seconds"))));
+    if (!search_keep(search, trial))
+        code = give_up(search->session, EXIT_LACKING, NULL, "the run database cannot be written");
+    else if (errand.late)
+        search->stopped = "the budget is over";
+    else if (!record)
+        code = give_up(search->session, EXIT_LACKING, NULL, "the start could not be proven: %s", why);
+    else if (text_is(record, "verdict", "REJECTED"))
+        code = give_up(search->session, EXIT_FAILED, "attest prove says more, and attest oracle names the stage",
+                       "the starting kernel is wrong, and there is nothing to improve: %s", text_at(record, "decision"));
+    else if (!text_is(record, "verdict", "PROVEN"))
+        code = give_up(search->session, EXIT_LACKING,
+                       lacks_gpu(search, record) ? "run this on a machine with an NVIDIA GPU: CUDA candidates need one to be proven"
+                                                 : "attest prove says more",
+                       "the starting kernel cannot be proven here: %s", text_at(record, "decision"));
+    else
+        search_tell(search, "  the start is proven (%.1f s)\n", errand_clock() - began);
+    if (code != EXIT_PASS) { /* that is a verdict, too */
+        json_t *result = json_pack("{s:s, s:s, s:i, s:i, s:i}", "verdict", "POST-MORTEM", "sentence", text_at(trial, "sentence"),
+                                   "champion", 0, "candidates", 0, "challenges", 0);
+        ledger_finish(search->store, search->id, result);
+        json_decref(result);
+    }
+    if (json_object_get(found, "image"))
+        search->start_image = strdup(text_at(found, "image"));
+    json_decref(found);
+    json_decref(trial);
+    free(source);
+    return code;
+}
+
+/* The start was proven by an earlier process: only its image is needed again. */
+static enum exit_code build_start(struct search *search)
+{
+    const json_t *trial = search_trial(search, 0);
+    char *source = search_path(search, trial), why[512] = "";
+    struct trial_spec spec = spec_for(search, source);
+    struct errand errand = search_errand(search, 0);
+    search->doing = "building the start";
+    json_t *found = source ? errand_work(&errand, trial_build, &spec, why, sizeof why) : NULL;
+    enum exit_code code = EXIT_PASS;
+    if (errand.late)
+        search->stopped = "the budget is over";
+    else if (*text_at(found, "image"))
+        search->start_image = strdup(text_at(found, "image"));
+    else
+        code = give_up(search->session, EXIT_LACKING, NULL, "the start does not build any more: %s",
+                       found ? text_at(found, "sentence") : why);
+    json_decref(found);
+    free(source);
+    return code;
+}
+
+/* ---- candidates --------------------------------------------------------------------------------------------------------------- */
+
+/* What the built-in proposers know. To be freed. */
+static struct tried *history_of(const struct search *search, int *count)
+{
+    struct tried *history = calloc(json_array_size(search->trials) + 1, sizeof *history);
+    json_t *trial;
+    size_t i;
+    *count = 0;
+    json_array_foreach(search->trials, i, trial)
+    {
+        struct tried *tried = history ? &history[*count] : NULL;
+        const json_t *shown = trial;
+        if (!tried || !space_find(&search->space, json_object_get(trial, "settings"), &tried->point))
+            continue;
+        if (text_is(trial, "state", "DUPLICATE")) /* it is as good as its twin */
+            shown = search_trial(search, (int)json_integer_value(json_object_get(trial, "same_as")));
+        tried->trial = (int)i;
+        tried->score = json_number_value(json_object_get(shown, "score"));
+        tried->right = json_is_number(json_object_get(shown, "score")) && !text_is(shown, "state", "REJECTED");
+        ++*count;
+    }
+    return history;
+}
+
+/* A candidate from the built-in proposer; NULL, and a reason to stop, if there is none left. */
+static json_t *propose_point(struct search *search, int number)
+{
+    struct proposal proposal;
+    json_t *trial = NULL;
+    int count;
+    struct tried *history = history_of(search, &count);
+    bool found = history && strategy_next(search->strategy, &search->space, history, count,
+                                          search_seed(search, STREAM_PROPOSAL, number), &proposal);
+    char *text = found ? space_write(&search->space, search->start_text, &proposal.point) : NULL;
+    if (text) {
+        trial = new_trial(search, text, proposal.origin, proposal.parents);
+        put_settings(search, trial, text);
+    } else {
+        search->stopped = history && !found ? "every point of the space was tried" : "memory is at its end";
+    }
+    free(text);
+    free(history);
+    return trial;
+}
+
+/* A candidate from a program. It always takes a turn. */
+static json_t *propose_program(struct search *search, int number)
+{
+    char why[400] = "";
+    int parents[2] = {champion_of_search(search, NULL), -1};
+    char *text = proposer_ask(search, number, why, sizeof why);
+    json_t *trial = new_trial(search, text, "program", parents);
+    if (trial && text) {
+        put_settings(search, trial, text);
+    } else if (trial) {
+        json_put(trial, "state", json_string("REJECTED"));
+        json_put(trial, "stage", json_string("proposal"));
+        json_put(trial, "sentence", json_string(why));
+    }
+    free(text);
+    return trial;
+}
+
+/* Proposed before, letter by letter: there is nothing to build. */
+static void find_twin(const struct search *search, json_t *trial)
+{
+    size_t i;
+    json_t *other;
+    json_array_foreach(search->trials, i, other)
+    {
+        if (*text_at(trial, "source") && text_is(other, "source", text_at(trial, "source")) &&
+            text_is(trial, "state", "PROPOSED")) {
+            json_put(trial, "state", json_string("DUPLICATE"));
+            json_put(trial, "stage", json_string("proposal"));
+            json_put(trial, "same_as", json_integer((json_int_t)i));
+            json_put(trial, "sentence", json_text("the same source as candidate %d", (int)i));
+        }
+    }
+}
+
+/* {image: number} of all trials that have one. */
+static json_t *known_images(const struct search *search)
+{
+    json_t *known = json_object(), *trial;
+    size_t i;
+    json_array_foreach(search->trials, i, trial)
+    {
+        if (*text_at(trial, "image") && !text_is(trial, "state", "DUPLICATE"))
+            json_put(known, text_at(trial, "image"), json_integer((json_int_t)i));
+    }
+    return known;
+}
+
+static void print_trial(struct search *search, const json_t *trial)
+{
+    char words[200], ratio[32] = "";
+    trial_words(trial, words, sizeof words);
+    if (text_is(trial, "state", "SCREENED"))
+        snprintf(ratio, sizeof ratio, "%.3f x", exp(json_number_value(json_object_get(trial, "score"))));
+    search_tell(search, "%5d %4d  %-10s %-12s %9s  %s%s%s%s%s\n", (int)json_integer_value(json_object_get(trial, "generation")),
+                (int)json_integer_value(json_object_get(trial, "number")), text_at(trial, "origin"), text_at(trial, "state"), ratio,
+                words, *ratio ? "" : ": ", *ratio || text_is(trial, "state", "DUPLICATE") ? "" : text_at(trial, "stage"),
+                *ratio || text_is(trial, "state", "DUPLICATE") ? "" : ": ", *ratio ? "" : text_at(trial, "sentence"));
+    snprintf(search->last, sizeof search->last, "candidate %d %s", (int)json_integer_value(json_object_get(trial, "number")),
+             text_at(trial, "state"));
+}
+
+/* One candidate that was proposed, as far as it gets. */
+static bool screen(struct search *search, json_t *trial)
+{
+    char why[512] = "", clock[320], *source = search_path(search, trial);
+    int number = (int)json_integer_value(json_object_get(trial, "number"));
+    struct trial_spec spec = spec_for(search, source);
+    struct errand errand = search_errand(search, TRIAL_SECONDS);
+    double began = errand_clock();
+    json_t *known = known_images(search);
+    spec.seed = search_seed(search, STREAM_SCREEN, number);
+    spec.start_name = text_at(search_trial(search, 0), "name");
+    spec.start_image = search->start_image;
+    spec.known = known;
+    if (search->session->options.clock) {
+        snprintf(clock, sizeof clock, "%.256s,seed=%llu", search->session->options.clock,
+                 (unsigned long long)search_seed(search, STREAM_SCREEN, 1000000 + number));
+        spec.clock = clock;
+    }
+    search->doing = "screening";
+    json_t *found = source ? errand_work(&errand, trial_screen, &spec, why, sizeof why) : NULL;
+    bool over = errand.late && search_left(search) <= 0;
+    if (found) {
+        json_object_update(trial, found);
+    } else if (!over) { /* cut off by the budget, it stays proposed */
+        json_put(trial, "state", json_string("REJECTED"));
+        json_put(trial, "stage", json_string("process"));
+        json_put(trial, "sentence", json_string(source ? why : "its source is lost"));
+    }
+    json_put(trial, "seconds", json_real(errand_clock() - began));
+    bool kept = search_keep(search, trial);
+    if (!over)
+        print_trial(search, trial);
+    folder_remove(errand.folder);
+    json_decref(found);
+    json_decref(known);
+    free(source);
+    return kept;
+}
+
+/* The next candidate, from its proposal to its score. False if the state cannot be kept. */
+static bool take_turn(struct search *search)
+{
+    int number = (int)json_array_size(search->trials);
+    json_t *trial = search->command ? propose_program(search, number) : propose_point(search, number);
+    if (!trial)
+        return search->stopped != NULL;
+    if (search->command && search_left(search) <= 0) { /* the time of the search was over, not that of the proposer */
+        json_decref(trial);
+        return true;
+    }
+    find_twin(search, trial);
+    bool kept = search_keep(search, trial);
+    if (kept && text_is(trial, "state", "PROPOSED"))
+        kept = screen(search, trial);
+    else if (kept)
+        print_trial(search, trial);
+    json_decref(trial);
+    return kept;
+}
+
+/* ---- the loop ----------------------------------------------------------------------------------------------------------------- */
+
+/* What must be left for a last challenge. */
+static double reserve(const struct search *search)
+{
+    double proof = json_number_value(json_object_get(search_trial(search, 0), "proof_seconds"));
+    double wanted = search->challenge_seconds > 0 ? 1.2 * search->challenge_seconds : RESERVE * proof;
+    return fmin(wanted, search->budget / 2);
+}
+
+static bool may_go_on(struct search *search)
+{
+    double most = (double)search->session->options.max_gpu_seconds;
+    if (search->budget > 0 && search_left(search) <= reserve(search))
+        search->stopped = "the budget is over";
+    else if (most > 0 && search_gpu_seconds(search) >= most)
+        search->stopped = "--max-gpu-seconds are used up";
+    return !search->stopped;
+}
+
+static bool run_generations(struct search *search)
+{
+    int most = search->generations * search->population;
+    bool kept = true;
+    size_t i;
+    json_t *trial;
+    json_array_foreach(search->trials, i, trial)
+    {
+        if (kept && i > 0 && text_is(trial, "state", "PROPOSED") && may_go_on(search)) /* the last process did not get to it */
+            kept = screen(search, trial);
+    }
+    while (kept && may_go_on(search)) {
+        int number = (int)json_array_size(search->trials) - 1; /* of the last candidate */
+        json_t *last = search_trial(search, number);
+        if (number > 0 && number % search->population == 0 && !json_object_get(last, "round")) {
+            kept = challenge_round(search, false);
+            if (kept && search_left(search) > 0) {
+                json_put(last, "round", json_true());
+                kept = search_keep(search, last);
+            }
+            continue;
+        }
+        if (number >= most) {
+            search->stopped = "all generations were made";
+            break;
+        }
+        kept = take_turn(search);
+    }
+    return kept && (search_left(search) <= 0 || challenge_round(search, true));
+}
+
+/* The source of the champion, where people find it. */
+static void write_champion(struct search *search, json_t *result)
+{
+    const struct options *options = &search->session->options;
+    const json_t *champion = search_trial(search, (int)json_integer_value(json_object_get(result, "champion")));
+    char *text = search_source(search, champion), folder[4200], path[4400];
+    snprintf(folder, sizeof folder, "%.4000s/evolve", options->state);
+    snprintf(path, sizeof path, "%.4100s/%.160s.%s", folder, text_at(champion, "name"), search->start.cuda ? "cu" : "c");
+    if (options->out)
+        snprintf(path, sizeof path, "%.4300s", options->out);
+    if (text && (options->out || folder_make(folder)) && file_replace(path, text, strlen(text)))
+        json_put(result, "source", json_string(path));
+    else
+        json_put(result, "trouble", json_text("the champion's source could not be written to %s: %s", path, strerror(errno)));
+    free(text);
+}
+
+static enum exit_code conclude(struct search *search)
+{
+    json_t *result = search_verdict(search);
+    bool promoted = text_is(result, "verdict", "PROMOTED"), none = text_is(result, "verdict", "NO IMPROVEMENT");
+    if (promoted)
+        write_champion(search, result);
+    json_put(result, "seconds", json_real(used(search)));
+    if (search->start.cuda)
+        json_put(result, "gpu_seconds", json_real(search_gpu_seconds(search)));
+    bool kept = ledger_beat(search->store, search->id, used(search)) && ledger_finish(search->store, search->id, result);
+    progress_clear();
+    if (search->text) {
+        search_verdict_print(stdout, result);
+        if (*text_at(result, "source"))
+            printf("  the champion: %s; see it proven again: attest prove %s --vs %s\n", text_at(result, "source"),
+                   text_at(result, "source"), text_at(search->about, "kernel"));
+        if (*text_at(result, "trouble"))
+            printf("  %s\n", text_at(result, "trouble"));
+    } else {
+        report_put(&search->session->report, "search", json_integer(search->id));
+        report_put(&search->session->report, "about", json_incref(search->about));
+        report_put(&search->session->report, "trials", json_incref(search->trials));
+        report_put(&search->session->report, "result", json_incref(result));
+    }
+    json_decref(result);
+    if (!kept)
+        return give_up(search->session, EXIT_LACKING, NULL, "the run database cannot be written");
+    return promoted || none ? EXIT_PASS : EXIT_LACKING;
+}
+
+static enum exit_code prepare(struct search *search)
+{
+    const char *base = getenv("TMPDIR");
+    char folder[4200];
+    FILE *file = NULL;
+    if (asprintf(&search->scratch, "%s/attest-evolve-XXXXXX", base && *base ? base : "/tmp") < 0)
+        search->scratch = NULL;
+    if (!search->scratch || !mkdtemp(search->scratch)) {
+        free(search->scratch);
+        search->scratch = NULL;
+        return give_up(search->session, EXIT_LACKING, "set TMPDIR to a folder that can be written", "no scratch folder: %s",
+                       strerror(errno));
+    }
+    snprintf(folder, sizeof folder, "%.4000s/sources", search->scratch);
+    bool made =
+        folder_make(folder) && asprintf(&search->timed, "%s/timed.txt", search->scratch) > 0 && (file = fopen(search->timed, "w"));
+    for (int i = 0; made && i < search->session->problems.count; i++)
+        made = fprintf(file, "%s\n", search->session->problems.entries[i].text) > 0;
+    made = file && fclose(file) == 0 && made;
+    link_headers(search);
+    if (!made || !ledger_take(search->store, search->id, getpid(), search->scratch))
+        return give_up(search->session, EXIT_LACKING, NULL, "the state of the search cannot be written");
+    return EXIT_PASS;
+}
+
+enum exit_code search_run(struct search *search)
+{
+    errand_begin();
+    enum exit_code code = prepare(search);
+    if (code == EXIT_PASS)
+        code = json_array_size(search->trials) == 0 ? prove_start(search) : build_start(search);
+    if (code == EXIT_PASS && !search->stopped && !run_generations(search))
+        code = give_up(search->session, EXIT_LACKING, "what is there is kept, and the same command goes on with it",
+                       "the state of the search cannot be kept: %s", store_error(search->store));
+    if (code == EXIT_PASS)
+        code = conclude(search);
+    progress_clear();
+    if (search->scratch)
+        folder_remove(search->scratch);
+    return code;
+}
