@@ -149,6 +149,15 @@ static void shorten_suite(struct proof *proof)
     suite->count = kept;
 }
 
+/* The dtype of all problems of the search; 0 if they differ. */
+static uint32_t one_dtype(const struct problem_list *problems)
+{
+    uint32_t dtype = problems->count ? problems->entries[0].problem.dtype : 0;
+    for (int i = 1; i < problems->count; i++)
+        dtype = problems->entries[i].problem.dtype == dtype ? dtype : 0;
+    return dtype;
+}
+
 static void time_candidate(struct screening *screening)
 {
     const struct trial_spec *spec = screening->spec;
@@ -211,7 +220,9 @@ json_t *trial_screen(void *data)
         return screening.found;
     }
     struct policy *policy = &screening.proof.policy;
-    screening.proof.unchecked = true;
+    screening.proof.brief = true;
+    if (!spec->dtype)
+        screening.proof.candidate.dtype = one_dtype(&screening.proof.timed);
     policy->neighbours = SCREEN_NEIGHBOURS;
     policy->blocks = SCREEN_BLOCKS;
     policy->processes = 1;
@@ -267,7 +278,7 @@ json_t *trial_build(void *data)
     struct proof proof;
     if (!open_proof(&session, spec, &proof))
         return NULL;
-    proof.unchecked = true;
+    proof.brief = true;
     gate_build(&proof, &result);
     if (result.verdict != VERDICT_PASS)
         return json_pack("{s:s}", "sentence", result.sentence);

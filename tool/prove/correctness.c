@@ -477,6 +477,8 @@ void correctness_prove(const struct correctness *correctness, struct gate_result
     if (state->problems > 0) {
         prove_timed(state);
         prove_neighbours(state);
+    }
+    if (state->problems > 0 && !correctness->brief) {
         prove_far(state);
         prove_values(state, values);
         prove_relations(state, relations);

@@ -19,6 +19,7 @@ struct correctness {
     double growth; /* of the error, see precision.h */
     uint64_t seed;
     int threads;           /* of the judge */
+    bool brief;            /* problems alone: no values, no relations, no 2^31 elements */
     bool device;           /* see relations.h */
     const char *reproduce; /* command that does all this again */
 };

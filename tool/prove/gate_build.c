@@ -81,7 +81,7 @@ static bool compile_candidate(struct proof *proof, struct gate_result *result)
         json_put(candidate->facts, "compiler", json_string(compiler));
         candidate->image = image;
         image = NULL;
-        if (proof->unchecked) {
+        if (proof->brief) {
             json_put(result->details, "sanitizer", json_string("not asked for"));
         } else if (build_image(candidate->source, flags, checked, true, sanitizer_log, sizeof sanitizer_log)) {
             candidate->checked = checked;

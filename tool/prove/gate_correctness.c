@@ -74,10 +74,11 @@ void gate_correctness(struct proof *proof, struct gate_result *result)
         .growth = proof->policy.error_growth,
         .seed = proof->seed,
         .threads = proof->threads,
+        .brief = proof->brief,
         .device = proof->candidate.cuda,
         .reproduce = reproduce,
     };
-    struct executor *far = open_worker(proof, proof->candidate.image, NULL, GUARD_FAR, &execution);
+    struct executor *far = proof->brief ? NULL : open_worker(proof, proof->candidate.image, NULL, GUARD_FAR, &execution);
     if (far)
         correctness.far = (struct subject){run_guarded, far};
     if (champion) {

@@ -219,7 +219,7 @@ static bool open_other(struct proof *proof, const char *word, char *why, size_t 
 {
     struct opponent *opponent = &proof->opponent;
     struct proof other = {
-        .session = proof->session, .policy = proof->policy, .threads = proof->threads, .device = proof->device, .unchecked = true};
+        .session = proof->session, .policy = proof->policy, .threads = proof->threads, .device = proof->device, .brief = true};
     struct gate_result result = {.verdict = VERDICT_INCONCLUSIVE, .details = json_object(), .artefacts = json_object()};
     bool file = strchr(word, '.') || strchr(word, '/'), good = false;
     snprintf(why, why_size, "--vs %s could not be opened", word);
