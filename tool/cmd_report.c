@@ -17,6 +17,7 @@
 #include "evidence/objects.h"
 #include "evidence/statement.h"
 #include "evidence/store.h"
+#include "evolve/ledger.h"
 #include "render/fields.h"
 #include "render/render.h"
 
@@ -66,7 +67,7 @@ static bool consider(const struct options *options, json_t *records, json_t *rec
     return !is_better(record, json_array_get(records, at)) || json_array_set(records, at, record) == 0;
 }
 
-static enum exit_code read_store(struct session *session, json_t *records)
+static enum exit_code read_store(struct session *session, json_t *records, json_t **searches)
 {
     const char *folder = session->options.state;
     char why[1024] = "";
@@ -86,6 +87,7 @@ static enum exit_code read_store(struct session *session, json_t *records)
         record = json_array_get(runs, index);
         done = consider(&session->options, records, record);
     }
+    *searches = ledger_searches(store, 0);
     json_decref(runs);
     store_close(store);
     return done ? EXIT_PASS : give_up(session, EXIT_LACKING, NULL, "the run database in %s cannot be read: %s", folder, why);
@@ -221,10 +223,10 @@ enum exit_code cmd_report(struct session *session)
 {
     const char *format = session->options.format ? session->options.format : "html";
     const char *path = session->options.out ? session->options.out : strcmp(format, "html") == 0 ? "report.html" : "-";
-    json_t *found = json_array(), *notices = json_array(), *champions = NULL, *records = NULL, *peers = NULL;
+    json_t *found = json_array(), *notices = json_array(), *champions = NULL, *records = NULL, *peers = NULL, *searches = NULL;
     enum exit_code code = check_options(session, format, path);
     if (code == EXIT_PASS)
-        code = read_store(session, found);
+        code = read_store(session, found, &searches);
     if (code == EXIT_PASS)
         code = read_evidence(session, found, &champions, notices);
     if (code == EXIT_PASS)
@@ -233,7 +235,8 @@ enum exit_code cmd_report(struct session *session)
         code = give_up(session, EXIT_LACKING, NULL, "out of memory");
     if (code == EXIT_PASS) {
         peers = read_peers(notices);
-        struct matter matter = {.records = records, .champions = champions, .peers = peers, .notices = notices};
+        struct matter matter = {
+            .records = records, .champions = champions, .peers = peers, .searches = searches, .notices = notices};
         code = write_document(session, format, path, &matter);
     }
     if (code == EXIT_PASS && strcmp(path, "-") != 0) {
@@ -247,5 +250,6 @@ enum exit_code cmd_report(struct session *session)
     json_decref(champions);
     json_decref(records);
     json_decref(peers);
+    json_decref(searches);
     return code;
 }

@@ -170,13 +170,30 @@ static char *with_folder(const struct search *search, const char *text)
     const char *closed = strstr(begin, "*/");
     snprintf(line, sizeof line, " * attest-flags: -I%.4000s\n", folder);
     bool comment = strncmp(begin, "/*", 2) == 0 && closed && (size_t)(closed - begin) > first;
-    if (search->start.cuda || !strstr(text, "#include \"") || strstr(text, line))
+    if (!strstr(text, "#include \"") || strstr(text, line))
         made = strdup(text);
     else if (asprintf(&made, comment ? "%.*s\n%s%s" : "%.*s/*\n%s */\n%s", comment ? (int)first : 0, begin, line,
                       comment ? begin + first + 1 : text) < 0)
         made = NULL;
     free(copy);
     return made;
+}
+
+/* The manifest of a CUDA kernel has the name of its file. */
+static char *with_name(const char *text, const char *name)
+{
+    static const char mark[] = "attest-cuda:";
+    char *made = NULL;
+    for (const char *at = text; (at = strstr(at, mark)); at++) {
+        const char *key = at + sizeof mark - 1 + strspn(at + sizeof mark - 1, " \t"), *value = key + strspn(key, "name");
+        value += strspn(value, " \t");
+        if (strncmp(key, "name", 4) != 0 || *value != '=')
+            continue;
+        if (asprintf(&made, "%.*s= %s%s", (int)(value - text), text, name, value + strcspn(value, "\r\n")) < 0)
+            made = NULL;
+        return made;
+    }
+    return strdup(text);
 }
 
 /* A CUDA kernel finds the files beside it because they are beside the candidates, too. */
@@ -214,7 +231,7 @@ static json_t *new_trial(struct search *search, const char *text, const char *or
             json_add(json_object_get(trial, "parents"), json_integer(parents[i]));
     if (!text)
         return trial;
-    char *whole = with_folder(search, text), *path = path_of(search, name);
+    char *whole = search->start.cuda ? with_name(text, name) : with_folder(search, text), *path = path_of(search, name);
     bool kept = whole && path && file_replace(path, whole, strlen(whole)) && store_keep(search->store, path, digest);
     free(whole);
     free(path);

@@ -150,7 +150,11 @@ static void write_summary(FILE *out, const struct matter *matter)
     json_array_foreach(matter->notices, index, notice)
         write_markup(out, "<p class=\"notice\">%s</p>\n", json_is_string(notice) ? json_string_value(notice) : "");
     fputs("<nav aria-label=\"Parts of this page\"><a href=\"#verdicts\">Verdicts</a> <a href=\"#gates\">Gates</a> <a "
-          "href=\"#kernels\">Kernels</a> <a href=\"#champions\">Champions</a> <a href=\"#machine\">Machine</a></nav>\n</header>"
+          "href=\"#kernels\">Kernels</a> <a href=\"#champions\">Champions</a> ",
+          out);
+    if (json_array_size(matter->searches) > 0)
+        fputs("<a href=\"#searches\">Searches</a> ", out);
+    fputs("<a href=\"#machine\">Machine</a></nav>\n</header>"
           "\n",
           out);
 }
@@ -441,6 +445,7 @@ bool render_html(FILE *out, const struct matter *matter)
     json_array_foreach(matter->records, index, record) write_chapter(out, matter, record, index);
     fputs("</section>\n", out);
     write_champions(out, matter);
+    html_searches(out, matter);
     write_machine(out, matter);
     fputs("</main>\n<footer><p>Written by <code>attest report</code> from records alone. To re-check them: <code>attest "
           "verify</code>; to run one again: <code>attest reproduce KERNEL</code>.</p></footer>\n</body></html>\n",

@@ -1,6 +1,6 @@
 /*
  * html.h - what the files of the HTML page share. Reading order: html.c (the page), html_gates.c (what each gate found),
- * html_speed.c (speed, peers, roofline), html_charts.c (pictures), html_parts.c (badges, facts, values); the style is report.css.
+ * html_speed.c (speed, peers, roofline), html_evolve.c (searches), html_charts.c (pictures), html_parts.c (badges, facts, values); the style is report.css.
  */
 #ifndef ATTEST_HTML_H
 #define ATTEST_HTML_H
@@ -77,5 +77,10 @@ void chart_roofline(FILE *out, const struct roof_point *points, int count, const
 /* What a gate found, below its sentence. */
 void html_gate_details(FILE *out, const struct matter *matter, const json_t *record, const char *gate, json_t *details);
 void html_speed(FILE *out, const struct matter *matter, const json_t *record, json_t *details);
+
+/* ---- html_evolve.c --------------------------------------------------------------------------------------------------------- */
+
+/* The section about searches; nothing if there are none. */
+void html_searches(FILE *out, const struct matter *matter);
 
 #endif

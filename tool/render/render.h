@@ -21,6 +21,8 @@ struct matter {
     const json_t *champions;
     /* Measurements against other libraries: [{"file", "results"}], the results as bench/peers.py writes them. */
     const json_t *peers;
+    /* Searches, newest first, as ledger_searches() gives them. */
+    const json_t *searches;
     /* Sentences about what could not be read and is left out. */
     const json_t *notices;
 };

@@ -1,0 +1,188 @@
+#!/bin/sh
+# attest evolve: whole searches. Kernels and gates are real, and the clock is simulated where a verdict depends on it. The parts, and
+# the statistics of many searches, are in tests/tool/test_evolve.c.
+. tests/tap.sh
+need python3
+attest=$BUILD/attest
+problem=fwd:f32:b1:h2:s60:d32
+echo $problem > "$work/suite"
+
+status=0
+"$BUILD/tests/tool/test_evolve" > "$work/out" 2>&1 || status=1
+grep '^#' "$work/out"
+cp "$work/out" "$work/log"
+result $status "test_evolve"
+
+# A kernel that is quickly proven, and refuses what would only take time.
+refuses='ATTEST_CAUSAL | ATTEST_BOTTOM_RIGHT | ATTEST_WINDOW_LEFT | ATTEST_WINDOW_RIGHT | ATTEST_SOFTCAP | ATTEST_ALIBI'
+refuses="($refuses | ATTEST_BIAS | ATTEST_SINK | ATTEST_PAGED | ATTEST_VARLEN_Q | ATTEST_VARLEN_KV | ATTEST_KV_LENGTHS)"
+# kernel FILE BASE [LINE...]: a kernel with these lines that includes a file of mutants/.
+kernel() {
+    file=$1
+    base=$2
+    shift 2
+    {
+        printf '/*\n * attest-space: TILE_KEYS 8 16 32 64\n * attest-space: ROWS_WANTED 16 32 64\n */\n'
+        printf '#define DTYPES ATTEST_TAKES_F32\n#define REFUSES %s\n' "$refuses"
+        printf '#define TILE_KEYS 32\n#define ROWS_WANTED 64\n'
+        for line in "$@"; do echo "$line"; done
+        echo "#include \"$PWD/mutants/$base\""
+    } > "$file"
+}
+kernel "$work/start.c" base.h
+search="$attest evolve $problem --kernel $work/start.c --suite $work/suite --threads 1"
+
+# ---- what is asked for ----------------------------------------------------------------------------------------------------------
+# asked CODE PATTERN NAME ARGUMENT...
+asked() {
+    want=$1
+    pattern=$2
+    name=$3
+    shift 3
+    got=0
+    "$attest" evolve --state "$work/asked" "$@" > "$work/log" 2>&1 < /dev/null || got=$?
+    echo "exit status $got, wanted $want; wanted to see: $pattern" >> "$work/log"
+    [ "$got" = "$want" ] && sed '$d' "$work/log" | grep -Eq "$pattern"
+    result $? "$name"
+}
+asked 2 'a problem is missing' "no problem"
+asked 2 'no such|cannot be read|problem 1' "a problem that is none" fwd:f33 --kernel "$work/start.c"
+asked 2 'did you mean cpu_fwd_f32_scalar' "a kernel that is not there" $problem --kernel cpu_fwd_f32_scala
+asked 2 'did you mean --proposer model' "a proposer that is not there" $problem --kernel "$work/start.c" --proposer modle
+asked 2 'free, insight or full' "a strategy that is not there" $problem --kernel "$work/start.c" --strategy all
+asked 2 'declares no space' "a source without a space" $problem --kernel mutants/harmless_base.c
+asked 2 'built image' "an image instead of a source" $problem --kernel "$BUILD/libattest.so"
+asked 3 'there is no search' "no search yet" --status
+asked 1 'the starting kernel is wrong.*oracle' "a start that is wrong ends the search" $problem --kernel mutants/scale_dropped.c \
+    --proposer 'cat /dev/null'
+asked 0 'POST-MORTEM' "and is on record" --status
+ATTEST_NVCC=/no/such/nvcc asked 3 'machine with an NVIDIA GPU' "a CUDA kernel without a GPU is not searched, and it is said why" \
+    fwd:f16:b1:h2:s60:d64 --kernel templates/kernel_cuda.cu --proposer 'cat /dev/null'
+
+# ---- killed and resumed ---------------------------------------------------------------------------------------------------------
+# The same search twice, at the same time: one is left alone, one is killed again and again.
+equal="--proposer evolution --generations 1 --population 3 --seed 7 --simulate-clock a=1"
+$search $equal --state "$work/whole" --export "$work/whole.json" > "$work/whole.log" 2>&1 &
+whole=$!
+for candidates in 1 2; do
+    $search $equal --state "$work/killed" > "$work/killed.log" 2>&1 &
+    process=$!
+    for wait in $(seq 600); do
+        sleep 0.1
+        now=$("$attest" evolve --status --json --state "$work/killed" 2> "$work/log" |
+            python3 -c 'import json, sys; print(json.load(sys.stdin)["searches"][0]["candidates"])' 2>> "$work/log")
+        [ "${now:-0}" -lt $candidates ] || break
+    done
+    kill -9 $process
+    wait $process 2> /dev/null
+done
+"$attest" evolve --status --state "$work/killed" > "$work/log" 2>&1
+grep -q INTERRUPTED "$work/log"
+result $? "a search that was killed is INTERRUPTED"
+$search $equal --state "$work/killed" --export "$work/killed.json" > "$work/killed.log" 2>&1
+cp "$work/killed.log" "$work/log"
+grep -q 'goes on' "$work/killed.log" && grep -q 'NO IMPROVEMENT: .*interval' "$work/killed.log"
+result $? "it goes on, and ends with a verdict"
+wait $whole
+cp "$work/whole.log" "$work/log"
+grep -Eq 'NO IMPROVEMENT: .*the ratio (0.99|1.00).*97.5 % interval (0.99|1.00)[0-9]* to 1.0' "$work/whole.log"
+result $? "equal candidates: no improvement, with an interval"
+python3 - "$work" > "$work/log" 2>&1 << 'END'
+import json, sqlite3, sys
+def trials(state):
+    base = sqlite3.connect(f"{sys.argv[1]}/{state}/runs.db")
+    searches = base.execute("select id, result from searches").fetchall()
+    assert len(searches) == 1 and searches[0][1], searches
+    return [json.loads(body) for body, in base.execute("select body from trials order by number")]
+whole, killed = trials("whole"), trials("killed")
+assert len(whole) == len(killed) == 4, (len(whole), len(killed))
+for a, b in zip(whole, killed):
+    for key in "number", "origin", "parents", "settings", "source", "image", "score":
+        assert a.get(key) == b.get(key), (key, a.get(key), b.get(key))
+assert len({trial["image"] for trial in whole}) == 4
+export = json.load(open(f"{sys.argv[1]}/whole.json"))
+assert export["schema_version"] == "1.0.0" and len(export["results"]) == 4, export
+space = {knob["Name"]: knob["Values"] for knob in export["ConfigurationSpace"]["TuningParameters"]}
+assert space == {"TILE_KEYS": [8, 16, 32, 64], "ROWS_WANTED": [16, 32, 64]}, space
+for entry in export["results"]:
+    assert all(entry["configuration"][name] in values for name, values in space.items())
+    assert entry["invalidity"] == "correct" and 0.98 < entry["measurements"][0]["value"] < 1.02, entry
+END
+result $? "nothing is lost, nothing is done twice, and the export has it all"
+"$attest" report --state "$work/whole" --evidence "$work/none" --out "$work/report.html" > "$work/log" 2>&1 &&
+    grep -q 'id="searches"' "$work/report.html" && grep -q 'NO IMPROVEMENT' "$work/report.html"
+result $? "the report shows the search"
+
+# ---- proposers that cheat, and worse -------------------------------------------------------------------------------------------
+# The clock says that every candidate is twice as fast: only the gates stand between a cheat and the throne.
+mkdir "$work/answers"
+answer() { kernel "$work/answers/$1.c" "$2"; }
+answer 1 memo_by_pointer.c
+kernel "$work/answers/2.c" base.h '#define ADJUST_ROW(task, row, r) ((row)->hi -= (task)->problem->seq_kv != 60 && (row)->hi == (task)->kv_count)'
+answer 3 stale_output.c
+{ echo '/* a comment is no change */'; cat "$work/start.c"; } > "$work/answers/4.c"
+sed -i '1d' "$work/answers/4.c" && echo '/* behind */' >> "$work/answers/4.c"
+answer 5 memo_by_content.c
+echo 'int this is no kernel' > "$work/answers/6.c"
+echo 'sleep 60' > "$work/answers/7.sh"
+echo 'head -c 2000000 /dev/zero' > "$work/answers/8.sh"
+echo 'true' > "$work/answers/9.sh"
+sed 's/^ \* attest-space: T/ * attest-flags: -fplugin=evil.so\n&/' "$work/start.c" > "$work/answers/10.c"
+answer 11 exit_zero.c
+cat > "$work/expected" << 'END'
+1 REJECTED oracle
+2 REJECTED oracle|correctness|screen
+3 REJECTED oracle
+4 DUPLICATE build
+5 REJECTED oracle|screen
+6 REJECTED build
+7 REJECTED proposal
+8 REJECTED proposal
+9 REJECTED proposal
+10 REJECTED proposal
+11 REJECTED oracle
+END
+tries=1
+[ -z "${ATTEST_TEST_LONG:-}" ] || tries=20
+for try in $(seq $tries); do
+    $search --proposer "python3 tests/data/evolve/proposer.py $work/answers" --proposer-seconds 2 --generations 1 --population 11 \
+        --simulate-clock a=0.5 --seed "$try" --state "$work/cheats$try" --json > "$work/cheats.json" 2> "$work/log"
+    python3 - "$work/cheats.json" "$work/expected" >> "$work/log" 2>&1 << 'END'
+import json, re, sys
+found = json.load(open(sys.argv[1]))
+assert found["result"]["verdict"] == "POST-MORTEM", found["result"]
+assert found["result"]["champion"] == 0 and found["result"]["challenges"] == 0
+rows = {int(row.split()[0]): row.split()[1:] for row in open(sys.argv[2])}
+for trial in found["trials"][1:]:
+    state, stage = rows[trial["number"]]
+    assert trial["state"] == state and re.fullmatch(stage, trial["stage"]), (trial["number"], trial["state"], trial["stage"], trial["sentence"])
+assert len(found["trials"]) == 12
+END
+    result $? "cheats, rubbish, a hang and a twin are not promoted, and cost a turn each (seed $try)"
+done
+python3 - "$work/answers" > "$work/log" 2>&1 << 'END'
+import json, sys
+first, last = (json.load(open(f"{sys.argv[1]}/{n}.json")) for n in (1, 11))
+assert first["champion"]["source"] and "attest_kernel" in first["task"]["interface"]
+assert first["insights"] == [] and len(first["elites"]) == 1
+stages = {insight["number"]: insight for insight in last["insights"]}
+assert stages[1]["stage"] == "oracle" and stages[1]["sentence"], stages[1]
+assert stages[7]["stage"] == "proposal" and "time" in stages[7]["sentence"], stages[7]
+END
+result $? "a proposer is told the task, the champion, and what became of its proposals"
+
+# ---- the budget, and a champion ---------------------------------------------------------------------------------------------------
+began=$(date +%s%N)
+$search --budget 3 --state "$work/short" > "$work/log" 2>&1
+status=$?
+took=$((($(date +%s%N) - began) / 1000000))
+echo "exit status $status after $took ms" >> "$work/log"
+[ $status = 3 ] && [ $took -lt 4000 ] && grep -q 'POST-MORTEM' "$work/log" && grep -q 'next: ' "$work/log"
+result $? "a budget of 3 s is over after 3 s, with a post-mortem"
+pgrep -f "$work/start" > "$work/log"
+[ ! -s "$work/log" ]
+result $? "and nothing is left running"
+$search --proposer grid --generations 1 --population 1 --simulate-clock a=0.9 --state "$work/won" --out "$work/winner.c" --seed 3 > "$work/log" 2>&1
+grep -Eq 'PROMOTED: candidate 1 .* 1\.1[01][0-9]* x as fast' "$work/log" && grep -q 'define TILE_KEYS 8' "$work/winner.c"
+result $? "what is faster is promoted, and its source written"
+finish
