@@ -11,6 +11,7 @@
  * attest-space: ROWS_WANTED 48 96 144 240 384
  * attest-space: K_IN_PLACE 0 1
  * attest-space: DECODE_GROUP 1 2
+ * attest-fits: 16 * TILE_VECS <= ROWS_WANTED
  * attest-fits: TILE_VECS * TILE_KEYS + TILE_VECS + 1 <= 32
  */
 #include "cpu.h"

@@ -124,11 +124,20 @@ static void set_state(json_t *trial, const char *state, const char *stage, const
     json_put(trial, "sentence", json_string(sentence));
 }
 
+void trial_put_profile(json_t *trial, const json_t *record)
+{
+    const json_t *profile = gate_in(record, "profile");
+    if (profile)
+        json_put(
+            trial, "profile",
+            json_pack("{s:s, s:O*}", "sentence", text_at(profile, "sentence"), "details", json_object_get(profile, "details")));
+}
+
 /* What the proof came to, put into the trial and its challenge. True if it is the new champion. */
 static bool conclude(json_t *trial, json_t *challenge, const json_t *record)
 {
     const json_t *speed = gate_in(record, "speed"), *details = json_object_get(speed, "details"),
-                 *suite = json_object_get(details, "suite"), *profile = gate_in(record, "profile");
+                 *suite = json_object_get(details, "suite");
     const char *verdict = text_at(record, "verdict"), *outcome = text_at(record, "champion");
     bool promoted = strcmp(outcome, "CHAMPION") == 0;
     static const char *const numbers[] = {"ratio", "low", "high", "speed"};
@@ -138,10 +147,7 @@ static bool conclude(json_t *trial, json_t *challenge, const json_t *record)
     json_put(challenge, "outcome", json_string(promoted ? "PROMOTED" : strcmp(verdict, "PROVEN") == 0 ? outcome : verdict));
     json_put(challenge, "sentence", json_string(text_at(speed, "sentence")));
     json_put(challenge, "decision", json_string(text_at(record, "decision")));
-    if (profile)
-        json_put(
-            trial, "profile",
-            json_pack("{s:s, s:O*}", "sentence", text_at(profile, "sentence"), "details", json_object_get(profile, "details")));
+    trial_put_profile(trial, record);
     if (strcmp(verdict, "PROVEN") == 0) {
         set_state(trial, promoted ? "CHAMPION" : "PROVEN", "challenge", text_at(record, "decision"));
         return promoted;
@@ -156,7 +162,7 @@ static bool conclude(json_t *trial, json_t *challenge, const json_t *record)
 }
 
 /* One candidate through all gates, and against the champion. */
-static bool challenge(struct search *search, json_t *trial)
+static void challenge(struct search *search, json_t *trial)
 {
     int number = challenges_made(search) + 1, reigning = champion_of_search(search, NULL);
     int of = (int)json_integer_value(json_object_get(trial, "number"));
@@ -212,26 +218,25 @@ static bool challenge(struct search *search, json_t *trial)
         search_tell(search, "       candidate %d is rejected by the %s gate: %s\n", of, text_at(trial, "stage"),
                     text_at(trial, "sentence"));
     snprintf(search->last, sizeof search->last, "candidate %d: %s", of, text_at(trial, "state"));
-    kept = search_keep(search, trial);
+    search_keep(search, trial);
     folder_remove(errand.folder);
     json_decref(found);
     free(source);
     free(opponent);
-    return kept && !errand.late && promoted;
 }
 
-bool challenge_round(struct search *search, bool closing)
+void challenge_round(struct search *search, bool closing)
 {
-    double reigning;
-    json_t *trial;
-    champion_of_search(search, &reigning);
     for (int tries = 0; tries < CANDIDATES_PROVEN && search_left(search) > 0; tries++) {
+        double reigning;
         int before = challenges_made(search);
         bool first = closing && !any_measured(search); /* the verdict needs an interval */
-        if (!(trial = best_challenger(search, first ? -INFINITY : reigning + log1p(LEAST_EFFECT))))
-            return true;
-        if (challenge(search, trial) || challenges_made(search) > before)
-            return true; /* one a round: the next generation may know better */
+        champion_of_search(search, &reigning);
+        json_t *trial = best_challenger(search, first ? -INFINITY : reigning + log1p(LEAST_EFFECT));
+        if (!trial)
+            return;
+        challenge(search, trial);
+        if (challenges_made(search) > before) /* one a round: the next generation may know better */
+            return;
     }
-    return true;
 }

@@ -74,6 +74,24 @@ static json_t *champion_json(const struct search *search)
     return champion;
 }
 
+/* How long the start takes on each problem, and the floor: the time that the compulsory bytes and flops take. From the last candidate
+ * that was timed beside it; null before there is one. */
+static json_t *times_json(const struct search *search)
+{
+    for (size_t i = json_array_size(search->trials); i-- > 1;) {
+        json_t *shapes = json_object_get(json_object_get(json_array_get(search->trials, i), "screen"), "shapes"), *shape, *times;
+        size_t k;
+        if (json_array_size(shapes) == 0)
+            continue;
+        times = json_array();
+        json_array_foreach(shapes, k, shape)
+            json_add(times, json_pack("{s:O*, s:O*, s:O*}", "problem", json_object_get(shape, "problem"), "start_s",
+                                      json_object_get(shape, "median_b_s"), "floor_s", json_object_get(shape, "floor_s")));
+        return times;
+    }
+    return json_null();
+}
+
 /* The best of those that were right, best first. */
 static json_t *elites_json(const struct search *search)
 {
@@ -124,8 +142,10 @@ json_t *proposer_document(const struct search *search, int number)
         json_put(document, "space", space_json(&search->space));
     if (search->telling == TELL_FULL)
         json_put(document, "elites", elites_json(search));
-    if (search->telling != TELL_FREE)
+    if (search->telling != TELL_FREE) {
         json_put(document, "insights", insights_json(search));
+        json_put(document, "times", times_json(search));
+    }
     return document;
 }
 
@@ -146,15 +166,18 @@ static void strip_fence(char *text)
 static bool flag_is_allowed(const char *flag)
 {
     static const char *const good[] = {"-m", "-O", "-D", "-U", "-I", "-f", "-std=c11", "-Wno-"};
-    static const char *const bad[] = {"-fplugin",   "-fdump",        "-fprofile",     "-fuse-ld",     "-fsanitize",     "-save",
-                                      "-ftest",     "-fcallgraph",   "-fstack-usage", "-frandom",     "-fauto-profile", "-flto",
-                                      "-fopt-info", "-fdiagnostics", "-ffile-prefix", "-finstrument", "-fdebug"};
-    bool allowed = false;
+    static const char *const values[] = {"-ffp-contract=", "-fexcess-precision=", "-falign-",
+                                         "-fvect-cost-model=", "-fsimd-cost-model="};
+    static const char *const bad[] = {"-fdump",         "-fprofile",  "-ftest",       "-fcallgraph", "-fstack-usage",
+                                      "-fauto-profile", "-fopt-info", "-finstrument", "-fplugin",    "-flto"};
+    bool allowed = false, valued = strncmp(flag, "-f", 2) != 0 || !strchr(flag, '=');
     for (int i = 0; i < COUNT_OF(good); i++)
         allowed = allowed || strncmp(flag, good[i], strlen(good[i])) == 0;
+    for (int i = 0; i < COUNT_OF(values); i++)
+        valued = valued || strncmp(flag, values[i], strlen(values[i])) == 0;
     for (int i = 0; i < COUNT_OF(bad); i++)
         allowed = allowed && strncmp(flag, bad[i], strlen(bad[i])) != 0;
-    return allowed;
+    return allowed && valued;
 }
 
 /* The lines attest-flags: of a text, as candidate_flags reads them from a file. */

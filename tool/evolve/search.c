@@ -303,10 +303,12 @@ static enum exit_code prove_start(struct search *search)
     enum exit_code code = EXIT_PASS;
     put_settings(search, trial, search->start_text);
     json_put(trial, "image", json_string(text_at(json_object_get(record, "candidate"), "image")));
+    json_put(trial, "identity", json_string(text_at(found, "identity")));
     json_put(trial, "state", json_string(record ? text_at(record, "verdict") : "INCONCLUSIVE"));
     json_put(trial, "sentence", json_string(record ? text_at(record, "decision") : why));
     json_put(trial, "stage", json_string("baseline"));
     json_put(trial, "score", json_real(0));
+    trial_put_profile(trial, record);
     json_put(trial, "proof_seconds", json_real(errand_clock() - began));
     json_put(trial, "gpu_seconds", json_real(json_number_value(json_object_get(record, "gpu_seconds"))));
     if (!search_keep(search, trial))
@@ -442,15 +444,15 @@ static void find_twin(const struct search *search, json_t *trial)
     }
 }
 
-/* {image: number} of all trials that have one. */
+/* {identity of an image: number} of all trials that have one. */
 static json_t *known_images(const struct search *search)
 {
     json_t *known = json_object(), *trial;
     size_t i;
     json_array_foreach(search->trials, i, trial)
     {
-        if (*text_at(trial, "image") && !text_is(trial, "state", "DUPLICATE"))
-            json_put(known, text_at(trial, "image"), json_integer((json_int_t)i));
+        if (*text_at(trial, "identity") && !text_is(trial, "state", "DUPLICATE"))
+            json_put(known, text_at(trial, "identity"), json_integer((json_int_t)i));
     }
     return known;
 }
@@ -564,8 +566,8 @@ static bool run_generations(struct search *search)
         int number = (int)json_array_size(search->trials) - 1; /* of the last candidate */
         json_t *last = search_trial(search, number);
         if (number > 0 && number % search->population == 0 && !json_object_get(last, "round")) {
-            kept = challenge_round(search, false);
-            if (kept && search_left(search) > 0) {
+            challenge_round(search, false);
+            if (search_left(search) > 0) {
                 json_put(last, "round", json_true());
                 kept = search_keep(search, last);
             }
@@ -577,7 +579,9 @@ static bool run_generations(struct search *search)
         }
         kept = take_turn(search);
     }
-    return kept && (search_left(search) <= 0 || challenge_round(search, true));
+    if (kept && search_left(search) > 0)
+        challenge_round(search, true);
+    return kept;
 }
 
 /* The source of the champion, where people find it. */

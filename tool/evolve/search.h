@@ -80,7 +80,10 @@ double challenge_confidence(int number);
 
 /* Lets the best candidates challenge the champion: those that screening puts ahead of it, or, when `closing`, the best of all if
  * nobody had a chance yet. */
-bool challenge_round(struct search *search, bool closing);
+void challenge_round(struct search *search, bool closing);
+
+/* What the profile gate found, for proposers. */
+void trial_put_profile(json_t *trial, const json_t *record);
 
 /* ---- ending.c ------------------------------------------------------------------------------------------------------------- */
 

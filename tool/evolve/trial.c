@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "errand.h"
+#include "evidence/digest.h"
 #include "evidence/member.h"
 #include "evidence/store.h"
 #include "prove/measure.h"
@@ -110,13 +111,30 @@ static bool passes(struct screening *screening, const char *name)
     return passed;
 }
 
+/* What tells one binary from another: the digest of its image. The index of CUDA images has the name of the candidate in it, and in
+ * the names of its files; they do not count. */
+static void identify(const struct candidate *candidate, char identity[DIGEST_TEXT])
+{
+    json_t *index = candidate->cuda ? json_load_file(candidate->image, 0, NULL) : NULL, *image;
+    size_t i;
+    snprintf(identity, DIGEST_TEXT, "%.64s", text_at(candidate->facts, "image"));
+    if (!index)
+        return;
+    json_object_del(index, "kernel");
+    json_array_foreach(json_object_get(index, "images"), i, image) json_object_del(image, "file");
+    digest_of_json(index, identity);
+    json_decref(index);
+}
+
 /* Two candidates with one image are one. */
 static bool is_new(struct screening *screening)
 {
-    const char *image = text_at(screening->proof.candidate.facts, "image");
+    char image[DIGEST_TEXT];
+    identify(&screening->proof.candidate, image);
     const json_t *same = json_object_get(screening->spec->known, image);
     char sentence[96];
-    json_put(screening->found, "image", json_string(image));
+    json_put(screening->found, "identity", json_string(image));
+    json_put(screening->found, "image", json_string(text_at(screening->proof.candidate.facts, "image")));
     if (!same)
         return true;
     snprintf(sentence, sizeof sentence, "the same binary as candidate %d", (int)json_integer_value(same));
@@ -263,7 +281,11 @@ json_t *trial_prove(void *data)
         fprintf(stderr, "attest evolve: %s\n", why);
         return NULL;
     }
-    json_t *found = json_pack("{s:o, s:s*}", "record", record, "image", spec->keep ? proof.candidate.image : NULL);
+    char identity[DIGEST_TEXT] = "";
+    if (proof.candidate.image)
+        identify(&proof.candidate, identity);
+    json_t *found =
+        json_pack("{s:o, s:s, s:s*}", "record", record, "identity", identity, "image", spec->keep ? proof.candidate.image : NULL);
     if (!spec->keep)
         proof_close(&proof);
     store_close(store);

@@ -20,7 +20,7 @@ struct trial_spec {
     const char *clock;  /* NULL: the real one; else a model of it */
 
     const char *start_name, *start_image; /* screening: the kernel that the search began with */
-    const json_t *known;                  /* screening: {digest of an image: number of its trial} */
+    const json_t *known;                  /* screening: {identity: number of its trial} */
 
     const char *opponent; /* proof: source of the reigning champion; NULL: the speed is not asked */
     double confidence;    /* proof: of the intervals of the speed gate */
@@ -30,11 +30,11 @@ struct trial_spec {
 
 /* build, oracle, correctness on few problems, and a short timing against the start, which ends at the first that fails:
  *   {"state": "SCREENED" | "REJECTED" | "DUPLICATE" | "INCONCLUSIVE", "stage", "sentence", "gates": [{"gate", "verdict", "sentence",
- *    "seconds"}], "image", "same_as" (of a duplicate), "score" (log of the ratio), "screen": {"ratio", "low", "high", "shapes"},
+ *    "seconds"}], "image", "identity", "same_as" (of a duplicate), "score" (log of the ratio), "screen": {"ratio", "low", "high", "shapes"},
  *    "diagnosis", "resources", "gpu_seconds"} */
 json_t *trial_screen(void *spec);
 
-/* All gates, and with an opponent the challenge: {"record", "image": path if it is kept}. The record is also in the run database. */
+/* All gates, and with an opponent the challenge: {"record", "identity", "image": path if it is kept}. The record is also in the run database. */
 json_t *trial_prove(void *spec);
 
 /* The build alone: {"image": path} or {"sentence"}. */
