@@ -101,17 +101,11 @@ static void write_curve(FILE *out, const json_t *trials)
         if (index >= count)
             break;
         if (isfinite(ratio))
-            write_markup(
-                out,
-                "<circle class=\"dot %s\" cx=\"%.2f%%\" cy=\"%.2f%%\" r=\"%d\"><title>candidate %zu: %s, %.3f x</title></circle>",
-                tone_class(tone_of_state(state)), place(index, count), 100 - axis_at(&y, ratio),
-                strcmp(state, "CHAMPION") == 0 ? 6 : 4, index, state, ratio);
+            write_markup(out, "<circle class=\"dot %s\" cx=\"%.2f%%\" cy=\"%.2f%%\" r=\"%d\"/>", tone_class(tone_of_state(state)),
+                         place(index, count), 100 - axis_at(&y, ratio), strcmp(state, "CHAMPION") == 0 ? 6 : 4);
         else
-            write_markup(
-                out,
-                "<text class=\"cross %s\" x=\"%.2f%%\" y=\"100%%\" dy=\"-3\" text-anchor=\"middle\">%s<title>candidate %zu: "
-                "%s</title></text>",
-                tone_class(tone_of_state(state)), place(index, count), tone_symbol(tone_of_state(state)), index, state);
+            write_markup(out, "<text class=\"cross %s\" x=\"%.2f%%\" y=\"100%%\" dy=\"-3\" text-anchor=\"middle\">%s</text>",
+                         tone_class(tone_of_state(state)), place(index, count), tone_symbol(tone_of_state(state)));
     }
     fputs("</svg><p class=\"axisname below\">candidates in their order; dots are screened, and prove nothing. Thin: the best so "
           "far by "
@@ -139,6 +133,7 @@ static void node_of(const json_t *trials, size_t index, size_t generations, doub
 static void write_lineage(FILE *out, const json_t *trials)
 {
     size_t index, number, generations = 1, largest = 1;
+    bool related = false;
     json_t *trial, *parent;
     json_array_foreach(trials, index, trial)
     {
@@ -147,11 +142,15 @@ static void write_lineage(FILE *out, const json_t *trials)
         generations = generation + 1 > generations ? generation + 1 : generations;
         json_array_foreach(trials, other, each) size += field_number(each, "generation", NULL) == (double)generation;
         largest = size > largest ? size : largest;
+        related = related || json_array_size(field_array(trial, "parents")) > 0;
     }
-    write_markup(out,
-                 "<figure class=\"lineage\"><svg style=\"height:%.1frem\" role=\"img\" aria-label=\"Who descends from whom, %zu "
-                 "generations\">",
-                 fmin(40, fmax(6, 1.5 * (double)largest)), generations - 1);
+    if (!related) /* proposers that look at no parent */
+        return;
+    write_markup(out, "<figure class=\"lineage %s\"><svg role=\"img\" aria-label=\"Who descends from whom, %zu generations\">",
+                 largest > 16  ? "tall"
+                 : largest > 8 ? "middle"
+                               : "low",
+                 generations - 1);
     json_array_foreach(trials, index, trial) json_array_foreach(field_array(trial, "parents"), number, parent)
     {
         double x1, y1, x2, y2;
@@ -167,10 +166,8 @@ static void write_lineage(FILE *out, const json_t *trials)
         double x, y;
         const char *state = field_text(trial, "state");
         node_of(trials, index, generations, &x, &y);
-        write_markup(out,
-                     "<circle class=\"dot %s\" cx=\"%.2f%%\" cy=\"%.2f%%\" r=\"%d\"><title>candidate %zu: %s (%s)</title></circle>",
-                     tone_class(tone_of_state(state)), x, y, strcmp(state, "CHAMPION") == 0 ? 7 : 5, index, state,
-                     field_text(trial, "origin"));
+        write_markup(out, "<circle class=\"dot %s\" cx=\"%.2f%%\" cy=\"%.2f%%\" r=\"%d\"/>", tone_class(tone_of_state(state)), x, y,
+                     strcmp(state, "CHAMPION") == 0 ? 7 : 5);
         if (index < MOST_LABELS)
             write_markup(out, "<text class=\"tick\" x=\"%.2f%%\" y=\"%.2f%%\" dx=\"9\" dy=\"4\">%zu</text>", x, y, index);
     }
