@@ -1,6 +1,6 @@
 /*
  * search.h - a search: candidates are proposed, proven and timed; the best become champions; it ends in a verdict. Reading order:
- * search.c (the loop), challenge.c (who becomes champion), ending.c (the verdict), proposer.c (programs that propose), trial.c (one
+ * search.c (the loop), challenge.c (who becomes champion), conclusion.c (the verdict), proposer.c (programs that propose), trial.c (one
  * candidate, in a process of its own), strategy.c and surrogate.c (built-in proposers), space.c, ledger.c (state), errand.c
  * (processes), export.c (T4).
  */
@@ -85,7 +85,7 @@ void challenge_round(struct search *search, bool closing);
 /* What the profile gate found, for proposers. */
 void trial_put_profile(json_t *trial, const json_t *record);
 
-/* ---- ending.c ------------------------------------------------------------------------------------------------------------- */
+/* ---- conclusion.c ------------------------------------------------------------------------------------------------------------- */
 
 /* The verdict: {"verdict": "PROMOTED" | "NO IMPROVEMENT" | "POST-MORTEM", "sentence", "champion", "ratio", "low", "high", "counts",
  * "next"}. New reference. */
