@@ -151,9 +151,11 @@ static void advise(const struct search *search, json_t *next)
 static void put_postmortem(const struct search *search, json_t *result)
 {
     int tried = (int)json_array_size(search->trials) - 1;
-    const char *why = tried <= 0                                                   ? "no candidate was proposed"
-                      : states(search, "SCREENED") + states(search, "PROVEN") == 0 ? "no candidate was right, new and timed"
-                                                                                   : "no challenge was finished";
+    int timed = states(search, "SCREENED") + states(search, "PROVEN");
+    const char *why = !text_is(search_trial(search, 0), "state", "PROVEN") ? "the start was not proven"
+                      : tried <= 0                                         ? "no candidate was proposed"
+                      : timed == 0                                         ? "no candidate was right, new and timed"
+                                                                           : "no challenge was finished";
     json_put(result, "verdict", json_string("POST-MORTEM"));
     json_put(result, "champion", json_integer(0));
     json_put(result, "sentence",

@@ -77,12 +77,15 @@ static void tick(void *data)
     struct search *search = data;
     double score, left = search_left(search), now = errand_clock();
     int number = (int)json_array_size(search->trials) - 1, champion = champion_of_search(search, &score);
-    char time[32] = "";
+    char where[80] = "", best[64] = "", time[32] = "";
+    if (number > 0)
+        snprintf(where, sizeof where, "generation %d of %d, candidate %d: ", (number - 1) / search->population + 1,
+                 search->generations, number);
+    if (champion)
+        snprintf(best, sizeof best, "; champion: candidate %d, %.2f x", champion, exp(score));
     if (isfinite(left))
-        snprintf(time, sizeof time, ", %.0f s left", fmax(0, left));
-    progress("generation %d of %d, candidate %d: %s; champion: %s%d, %.2f x%s%s%s",
-             number > 0 ? (number - 1) / search->population + 1 : 0, search->generations, number, search->doing,
-             champion ? "candidate " : "the start, ", champion, exp(score), time, *search->last ? "; last: " : "", search->last);
+        snprintf(time, sizeof time, "; %.0f s left", fmax(0, left));
+    progress("%s%s%s%s%s%s", where, search->doing, best, time, *search->last ? "; last: " : "", search->last);
     if (now - search->beat >= BEAT_SECONDS) {
         search->beat = now;
         ledger_beat(search->store, search->id, used(search));
