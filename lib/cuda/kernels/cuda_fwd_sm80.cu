@@ -28,6 +28,7 @@
  * attest-cuda: tensor    = hmma
  * attest-cuda: mma_qk    = 16 * 8 * 16
  * attest-cuda: mma_pv    = 16 * 8 * 16
+ * attest-cuda: space     = tile_q 64 128; tile_kv 32 64 128; stages 2 3; threads 128 256
  *
  * Contract: all of SEMANTICS in attest.h for f16 and bf16, any strides and alignment (16 bytes are faster), any dim and dim_v up to
  * 256. The query heads of a KV head share tiles. Nothing is refused.
