@@ -6,7 +6,7 @@
  * local      a neighbour of the best point: one knob, one step. When it has no untried neighbour left, one of the next best.
  * evolution  parents are the elites, the best few points that were right. Half of the children are crossovers, which take each knob
  *            from one of two parents; every knob of a child then mutates with a probability of one in their number, and at least one
- *            does if there was no crossover.
+ *            does if there was no crossover. The first generation is random: children of one parent have little to inherit.
  * model      a Gaussian process is fitted to all scores, and the point is tried whose improvement on the best, in expectation, is
  *            the largest. The first few points are random, so that there is something to fit.
  *
@@ -132,7 +132,7 @@ static bool next_evolution(struct turn *turn)
     int elites[ELITES], count = 0;
     while (count < ELITES && (elites[count] = best_of(turn, count)) >= 0)
         count++;
-    for (int child = 0; count && child < CHILDREN; child++) {
+    for (int child = 0; turn->count >= SEED_POINTS && count && child < CHILDREN; child++) {
         const struct tried *mother = &turn->history[elites[draw(turn, count - 1)]],
                            *father = &turn->history[elites[draw(turn, count - 1)]];
         struct point point = mother->point;
