@@ -213,51 +213,54 @@ static bool load_recorded(const char *path, struct recorded *recorded)
     return true;
 }
 
-/* How far from the best of the space the best of `tries` is: the loss, as a logarithm. */
-static double loss_after(const struct recorded *recorded, enum strategy strategy, int tries, uint64_t seed)
+/* After so many candidates the losses are looked at. */
+static const int looks[] = {10, 20, 30};
+enum { LOOKS = 3 };
+
+/* How far from the best of the space the best candidate is, at each look: the loss, as a fraction. Adds to `losses`. */
+static void add_losses(const struct recorded *recorded, enum strategy strategy, uint64_t seed, double losses[LOOKS])
 {
     struct tried history[64];
     struct proposal proposal;
-    double best = -INFINITY;
     int count = 0;
-    /* Begin where it is poor: the slowest point. */
-    int64_t worst = -1;
+    int64_t worst = -1; /* begin where it is poor: at the slowest point */
     for (int64_t n = 0; n < recorded->space.size; n++)
         if (recorded->space.fits[n] && isfinite(recorded->score[n]) && (worst < 0 || recorded->score[n] < recorded->score[worst]))
             worst = n;
-    history[count++] =
-        (struct tried){.point = space_point(&recorded->space, worst), .right = true, .score = recorded->score[worst]};
-    while (count <= tries && strategy_next(strategy, &recorded->space, history, count, seed * 1000 + (uint64_t)count, &proposal)) {
-        double score = recorded->score[space_number(&recorded->space, &proposal.point)];
-        history[count] = (struct tried){.point = proposal.point, .trial = count, .right = isfinite(score), .score = score};
-        count++;
+    double best = recorded->score[worst];
+    history[count++] = (struct tried){.point = space_point(&recorded->space, worst), .right = true, .score = best};
+    for (int look = 0; look < LOOKS; look++) {
+        while (count <= looks[look] &&
+               strategy_next(strategy, &recorded->space, history, count, seed * 1000 + (uint64_t)count, &proposal)) {
+            double score = recorded->score[space_number(&recorded->space, &proposal.point)];
+            history[count] = (struct tried){.point = proposal.point, .trial = count, .right = isfinite(score), .score = score};
+            best = isfinite(score) ? fmax(best, score) : best;
+            count++;
+        }
+        losses[look] += expm1(recorded->best - best);
     }
-    for (int i = 0; i < count; i++)
-        if (history[i].right)
-            best = fmax(best, history[i].score);
-    return recorded->best - best;
 }
 
 static void test_recorded_space(void)
 {
     struct recorded recorded;
-    static const int tries[] = {10, 20, 30};
     int seeds = tap_amount(10, 100, 400);
-    double mean[STRATEGY_COUNT][3] = {{0}};
+    double mean[STRATEGY_COUNT][LOOKS] = {{0}};
     if (!load_recorded("tests/data/evolve/avx512_space.json", &recorded))
         return;
     tap_note("a recorded space of %d points; mean loss against its best after 10, 20 and 30 candidates, %d seeds:",
              (int)recorded.space.fitting, seeds);
     for (int kind = 0; kind < STRATEGY_COUNT; kind++) {
-        for (int t = 0; t < 3; t++)
-            for (int seed = 1; seed <= seeds; seed++)
-                mean[kind][t] += expm1(loss_after(&recorded, (enum strategy)kind, tries[t], (uint64_t)seed)) / seeds;
+        for (int seed = 1; seed <= seeds; seed++)
+            add_losses(&recorded, (enum strategy)kind, (uint64_t)seed, mean[kind]);
+        for (int look = 0; look < LOOKS; look++)
+            mean[kind][look] /= seeds;
         tap_note("  %-10s %6.2f %% %6.2f %% %6.2f %%", strategy_names[kind], 100 * mean[kind][0], 100 * mean[kind][1],
                  100 * mean[kind][2]);
     }
-    for (int t = 0; t < 3; t++)
+    for (int t = 0; t < LOOKS; t++)
         tap_check(mean[STRATEGY_MODEL][t] < 0.7 * mean[STRATEGY_RANDOM][t], "after %d candidates model loses %.3f, random %.3f",
-                  tries[t], mean[STRATEGY_MODEL][t], mean[STRATEGY_RANDOM][t]);
+                  looks[t], mean[STRATEGY_MODEL][t], mean[STRATEGY_RANDOM][t]);
     static const enum strategy climbers[] = {STRATEGY_LOCAL, STRATEGY_EVOLUTION}; /* from the slowest point they need some time */
     for (size_t i = 0; i < sizeof climbers / sizeof *climbers; i++)
         tap_check(mean[climbers[i]][2] < 0.9 * mean[STRATEGY_RANDOM][2], "after 30 candidates %s loses %.4f, random %.4f",
@@ -387,6 +390,45 @@ static void test_challenges(void)
                   promoted, searches);
         if (i == 1) /* the test can fail: screening alone would be fooled */
             tap_check(looked > searches / 2, "screening sees a gain of 2 %% in only %d of %d searches", looked, searches);
+    }
+}
+
+/* Trials of a search that ended, as texts, and the verdict that they must have. */
+static void test_verdicts(void)
+{
+    static const struct {
+        const char *trials, *verdict, *words;
+    } cases[] = {
+        {"[{'state': 'PROVEN', 'score': 0}]", "POST-MORTEM", "no candidate was proposed"},
+        {"[{'state': 'INCONCLUSIVE'}]", "POST-MORTEM", "the start was not proven"},
+        {"[{'state': 'PROVEN'}, {'state': 'REJECTED', 'stage': 'oracle', 'sentence': 'S is wrong'}]", "POST-MORTEM",
+         "right, new and timed"},
+        {"[{'state': 'PROVEN'}, {'state': 'SCREENED', 'score': 0.1, 'challenges': [{'number': 1, 'outcome': 'INTERRUPTED'}]}]",
+         "POST-MORTEM", "no challenge was finished"},
+        {"[{'state': 'PROVEN'}, {'state': 'PROVEN', 'challenges': [{'number': 1, 'outcome': 'SAME', 'confidence': 0.975, 'ratio': "
+         "1.001, "
+         "'low': 0.998, 'high': 1.004}]}]",
+         "NO IMPROVEMENT", "the ratio 1.001 (97.5 % interval 0.998 to 1.004)"},
+        {"[{'state': 'PROVEN'}, {'state': 'CHAMPION', 'challenges': [{'number': 1, 'outcome': 'PROMOTED', 'ratio': 1.1, 'low': "
+         "1.08, "
+         "'high': 1.12}]}, {'state': 'CHAMPION', 'name': 'second', 'challenges': [{'number': 2, 'outcome': 'PROMOTED', 'ratio': "
+         "1.2, 'low': "
+         "1.1, 'high': 1.3}]}]",
+         "PROMOTED", "candidate 2 (second) is proven and 1.320 x as fast as the start (1.188 to 1.456, with 95 %"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1024];
+        snprintf(text, sizeof text, "%s", cases[i].trials);
+        for (char *at = text; *at; at++)
+            *at = *at == '\'' ? '"' : *at;
+        struct search search = {.trials = json_loads(text, 0, NULL), .command = true, .stopped = "all generations were made"};
+        json_t *result = search_verdict(&search);
+        tap_check(text_is(result, "verdict", cases[i].verdict) && strstr(text_at(result, "sentence"), cases[i].words),
+                  "%zu: %s: %s", i, text_at(result, "verdict"), text_at(result, "sentence"));
+        tap_check(!text_is(result, "verdict", "POST-MORTEM") || json_array_size(json_object_get(result, "next")) > 0,
+                  "%zu: a post-mortem without advice", i);
+        json_decref(result);
+        json_decref(search.trials);
     }
 }
 
@@ -522,9 +564,16 @@ static void test_ledger(void)
 int main(int argc, char **argv)
 {
     static const struct tap_test tests[] = {
-        {"space", test_space},         {"space_refusals", test_space_refusals}, {"space_cuda", test_space_cuda},
-        {"proposers", test_proposers}, {"recorded_space", test_recorded_space}, {"challenges", test_challenges},
-        {"errands", test_errands},     {"questions", test_questions},           {"ledger", test_ledger},
+        {"space", test_space},
+        {"space_refusals", test_space_refusals},
+        {"space_cuda", test_space_cuda},
+        {"proposers", test_proposers},
+        {"recorded_space", test_recorded_space},
+        {"challenges", test_challenges},
+        {"verdicts", test_verdicts},
+        {"errands", test_errands},
+        {"questions", test_questions},
+        {"ledger", test_ledger},
     };
     snprintf(folder, sizeof folder, "/tmp/attest-test-evolve-XXXXXX");
     if (!mkdtemp(folder))
