@@ -18,7 +18,6 @@
 #include "vec_math.h"
 #include "pairs_bf16.h"
 
-#define K_IN_PLACE 1
 enum { BLOCK_KEYS = 256, ROWS_WANTED = 384, TILE_VECS = 2, TILE_KEYS = 16, K_UNITS = 16, KEY_ALIGN = 32, DECODE_GROUP = 2 };
 #define TILE_MATRIX_UNIT "matrix_amx.h"
 

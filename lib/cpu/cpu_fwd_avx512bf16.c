@@ -11,7 +11,6 @@
 #include "vec_math.h"
 #include "pairs_bf16.h"
 
-#define K_IN_PLACE 1
 enum { BLOCK_KEYS = 128, ROWS_WANTED = 240, TILE_VECS = 3, TILE_KEYS = 8, K_UNITS = 1, KEY_ALIGN = 2, DECODE_GROUP = 2 };
 
 #include "rows_tile.h"

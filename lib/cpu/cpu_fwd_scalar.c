@@ -9,8 +9,7 @@
 #include "vec_scalar.h"
 #include "vec_math.h"
 
-#define PAIR       1
-#define K_IN_PLACE 1
+#define PAIR 1
 enum { BLOCK_KEYS = 128, ROWS_WANTED = 240, TILE_VECS = 3, TILE_KEYS = 4, K_UNITS = 1, KEY_ALIGN = 1, DECODE_GROUP = 1 };
 
 #define vf_step vf_fma

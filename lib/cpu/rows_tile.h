@@ -9,7 +9,7 @@
  *     KEY_ALIGN               blocks of keys start and end at multiples of this; what is not a key is zero and masked
  *     K_UNITS                 words that qk_block takes from a key at a time
  *     ROWS_WANTED             rows of a tile, if there are enough of them
- *     K_IN_PLACE              1: keys are used where they lie, if that is possible. 0: they are always packed
+ *     K_IN_PLACE              if defined as 0: keys are always packed, and never used where they lie
  *     vf_step(a, b, c)        c + a * b, over the pair if PAIR is 2
  *     copy_row, interleave_rows, pair_exp2, pair_weights
  *                             if PAIR is 2: make pairs of two rows of V, and of the weights of two keys
@@ -37,6 +37,10 @@
 
 #include <math.h>
 #include <string.h>
+
+#ifndef K_IN_PLACE
+#define K_IN_PLACE 1
+#endif
 
 enum { MICRO_ROWS = LANES * TILE_VECS, QK_STEP = TILE_KEYS > KEY_ALIGN ? TILE_KEYS : KEY_ALIGN };
 _Static_assert(BLOCK_KEYS % KEY_ALIGN == 0 && BLOCK_KEYS % TILE_KEYS == 0 && LANES % TILE_KEYS == 0, "blocks are cut evenly");

@@ -86,7 +86,7 @@ static void put_promoted(const struct search *search, json_t *result)
     size_t i, k;
     json_t *trial, *challenge;
     double estimate = 0, low = 0, high = 0;
-    int champion = champion_of_search(search, NULL), won = 0;
+    int champion = champion_of_search(search, NULL), made = challenges_made(search), won = 0;
     char words[200];
     json_array_foreach(search->trials, i, trial) json_array_foreach(json_object_get(trial, "challenges"), k, challenge)
     {
@@ -103,11 +103,12 @@ static void put_promoted(const struct search *search, json_t *result)
     json_put(result, "ratio", json_real(exp(estimate)));
     json_put(result, "low", json_real(exp(low)));
     json_put(result, "high", json_real(exp(high)));
-    json_put(result, "sentence",
-             json_text("candidate %d (%s) is proven and %.3f x as fast as the start (%.3f to %.3f, with 95 %% over all %d "
-                       "challenge%s of this search%s)",
-                       champion, words, exp(estimate), exp(low), exp(high), challenges_made(search),
-                       challenges_made(search) == 1 ? "" : "s", won > 1 ? "; the gains of successive champions multiplied" : ""));
+    json_put(
+        result, "sentence",
+        json_text("candidate %d (%s) is proven and %.3f x as fast as the start (%.3f to %.3f, with 95 %% over %s%d challenge%s of "
+                  "this search%s)",
+                  champion, words, exp(estimate), exp(low), exp(high), made == 1 ? "the " : "all ", made, made == 1 ? "" : "s",
+                  won > 1 ? "; the gains of successive champions multiplied" : ""));
 }
 
 static void put_no_improvement(const struct search *search, json_t *result, const json_t *best, int of)
