@@ -118,7 +118,7 @@ killed() {
     grep -q INTERRUPTED "$work/log"
     result $? "a search that was killed is INTERRUPTED"
 }
-cheats="--proposer-seconds 2 --generations 1 --population 11 --simulate-clock a=0.5 --seed 1"
+cheats="--proposer-seconds 6 --generations 1 --population 11 --simulate-clock a=0.5 --seed 1"
 propose="python3 tests/data/evolve/proposer.py $work/answers"
 killed "$work/cheats" 2 6 -- --proposer "$propose" $cheats
 $search --proposer "$propose" $cheats --state "$work/cheats" --json > "$work/cheats.json" 2> "$work/log"
@@ -225,7 +225,7 @@ $search --budget 3 --state "$work/short" > "$work/log" 2>&1
 status=$?
 took=$((($(date +%s%N) - began) / 1000000))
 echo "exit status $status after $took ms" >> "$work/log"
-[ $status = 3 ] && [ $took -lt 4000 ] && grep -q 'POST-MORTEM' "$work/log" && grep -q 'next: ' "$work/log"
+[ $status = 3 ] && [ $took -lt 5000 ] && grep -q 'POST-MORTEM' "$work/log" && grep -q 'next: ' "$work/log"
 result $? "a budget of 3 s is over after 3 s, with a post-mortem"
 pgrep -f "$work/start" > "$work/log"
 [ ! -s "$work/log" ]

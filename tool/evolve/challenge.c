@@ -161,68 +161,88 @@ static bool conclude(json_t *trial, json_t *challenge, const json_t *record)
     return false;
 }
 
-/* One candidate through all gates, and against the champion. */
-static void challenge(struct search *search, json_t *trial)
+/* The proof of a candidate against the reigning champion, in a process of its own: its record, or NULL and why not. New reference. */
+static json_t *prove_against(struct search *search, const json_t *trial, const json_t *entry, bool *late, char *why,
+                             size_t why_size)
 {
-    int number = challenges_made(search) + 1, reigning = champion_of_search(search, NULL);
-    int of = (int)json_integer_value(json_object_get(trial, "number"));
-    const char *image = text_at(trial, "image");
-    double confidence = challenge_confidence(number), began = errand_clock();
-    json_t *entry = json_pack("{s:i, s:f, s:i, s:s}", "number", number, "confidence", confidence, "opponent", reigning, "outcome",
-                              "INTERRUPTED");
-    char *source = search_path(search, trial), *opponent = search_path(search, search_trial(search, reigning)), why[512] = "";
+    const struct options *options = &search->session->options;
+    int number = (int)json_integer_value(json_object_get(entry, "number"));
+    int reigning = (int)json_integer_value(json_object_get(entry, "opponent"));
+    char *source = search_path(search, trial), *opponent = search_path(search, search_trial(search, reigning)), clock[320];
     struct errand errand = search_errand(search, 0);
-    double left = (double)search->session->options.max_gpu_seconds;
+    double most = (double)options->max_gpu_seconds;
     struct trial_spec spec = {.session = search->session,
                               .source = source,
                               .dtype = search->start.dtype,
-                              .suite = search->session->options.suite,
+                              .suite = options->suite,
                               .timed = search->timed,
                               .seed = search->seeded ? search_seed(search, STREAM_CHALLENGE, number) : 0,
                               .opponent = opponent,
-                              .confidence = confidence,
-                              .gpu_seconds = left > 0 ? fmax(1, left - search_gpu_seconds(search)) : 0};
-    char clock[320];
-    snprintf(clock, sizeof clock, "%.256s,seed=%llu", search->session->options.clock ? search->session->options.clock : "",
-             (unsigned long long)search_seed(search, STREAM_CHALLENGE, 1000 + number));
-    spec.clock = search->session->options.clock ? clock : NULL;
-    if (!json_object_get(trial, "challenges"))
-        json_put(trial, "challenges", json_array());
-    json_add(json_object_get(trial, "challenges"), entry);
-    bool kept = source && opponent && search_keep(search, trial);
-    search->doing = "challenging the champion";
-    json_t *found = kept ? errand_work(&errand, trial_prove, &spec, why, sizeof why) : NULL;
-    const json_t *record = json_object_get(found, "record");
-    json_put(trial, "proof_seconds", json_real(errand_clock() - began));
-    search->challenge_seconds = errand_clock() - began;
-    bool promoted = false;
-    if (record) {
-        const char *built = text_at(json_object_get(record, "candidate"), "image");
-        promoted = conclude(trial, entry, record);
-        json_put(trial, "gpu_seconds",
-                 json_real(json_number_value(json_object_get(trial, "gpu_seconds")) +
-                           json_number_value(json_object_get(record, "gpu_seconds"))));
-        if (promoted && strcmp(built, image) != 0) { /* what was proven must be what was screened */
-            promoted = false;
-            json_put(entry, "outcome", json_string("INCONCLUSIVE"));
-            set_state(trial, "INCONCLUSIVE", "build", "the same source gave another image: the compiler is not repeatable here");
-        }
-    } else if (!errand.late) {
-        set_state(trial, "INCONCLUSIVE", "challenge", why);
+                              .confidence = json_number_value(json_object_get(entry, "confidence")),
+                              .gpu_seconds = most > 0 ? fmax(1, most - search_gpu_seconds(search)) : 0};
+    if (options->clock) {
+        snprintf(clock, sizeof clock, "%.256s,seed=%llu", options->clock,
+                 (unsigned long long)search_seed(search, STREAM_CHALLENGE, 1000 + number));
+        spec.clock = clock;
     }
-    if (record && !gate_in(record, "speed"))
-        json_array_remove(json_object_get(trial, "challenges"), json_array_size(json_object_get(trial, "challenges")) - 1);
-    else if (record)
-        search_tell(search, "       challenge %d by candidate %d: %s\n", number, of, text_at(entry, "decision"));
-    if (record && text_is(trial, "state", "REJECTED"))
-        search_tell(search, "       candidate %d is rejected by the %s gate: %s\n", of, text_at(trial, "stage"),
-                    text_at(trial, "sentence"));
-    snprintf(search->last, sizeof search->last, "candidate %d: %s", of, text_at(trial, "state"));
-    search_keep(search, trial);
+    search->doing = "challenging the champion";
+    snprintf(why, why_size, "its source is lost");
+    json_t *found = source && opponent ? search_work(search, &errand, trial_prove, &spec, why, why_size) : NULL;
+    json_t *record = json_incref(json_object_get(found, "record"));
+    *late = errand.late;
     folder_remove(errand.folder);
     json_decref(found);
     free(source);
     free(opponent);
+    return record;
+}
+
+static void tell_challenge(struct search *search, const json_t *trial, const json_t *entry)
+{
+    int of = (int)json_integer_value(json_object_get(trial, "number"));
+    if (entry)
+        search_tell(search, "       challenge %d by candidate %d: %s\n", (int)json_integer_value(json_object_get(entry, "number")),
+                    of, text_at(entry, "decision"));
+    else
+        search_tell(search, "       candidate %d does not get to a challenge: %s: %s\n", of, text_at(trial, "stage"),
+                    text_at(trial, "sentence"));
+    snprintf(search->last, sizeof search->last, "candidate %d: %s", of, text_at(trial, "state"));
+}
+
+/* One candidate through all gates, and against the champion. */
+static void challenge(struct search *search, json_t *trial)
+{
+    int number = challenges_made(search) + 1;
+    double began = errand_clock();
+    bool late = false;
+    char why[512] = "";
+    json_t *entry = json_pack("{s:i, s:f, s:i, s:s}", "number", number, "confidence", challenge_confidence(number), "opponent",
+                              champion_of_search(search, NULL), "outcome", "INTERRUPTED");
+    if (!json_object_get(trial, "challenges"))
+        json_put(trial, "challenges", json_array());
+    json_t *entries = json_object_get(trial, "challenges");
+    json_add(entries, entry);
+    json_t *record = search_keep(search, trial) ? prove_against(search, trial, entry, &late, why, sizeof why) : NULL;
+    search->challenge_seconds = errand_clock() - began;
+    json_put(trial, "proof_seconds", json_real(search->challenge_seconds));
+    if (record) {
+        double used =
+            json_number_value(json_object_get(trial, "gpu_seconds")) + json_number_value(json_object_get(record, "gpu_seconds"));
+        bool promoted = conclude(trial, entry, record);
+        json_put(trial, "gpu_seconds", json_real(used));
+        if (promoted && !text_is(json_object_get(record, "candidate"), "image", text_at(trial, "image"))) {
+            json_put(entry, "outcome", json_string("INCONCLUSIVE")); /* what was proven must be what was screened */
+            set_state(trial, "INCONCLUSIVE", "build", "the same source gave another image: the compiler is not repeatable here");
+        }
+        bool timed = gate_in(record, "speed") != NULL;
+        if (!timed) /* then it had no chance yet */
+            json_array_remove(entries, json_array_size(entries) - 1);
+        tell_challenge(search, trial, timed ? entry : NULL);
+    } else if (!late) {
+        set_state(trial, "INCONCLUSIVE", "challenge", why);
+    }
+    json_decref(record);
+    search_keep(search, trial);
 }
 
 void challenge_round(struct search *search, bool closing)

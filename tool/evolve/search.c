@@ -71,6 +71,14 @@ double search_gpu_seconds(const struct search *search)
     return sum;
 }
 
+static bool open_store(struct search *search)
+{
+    char why[512];
+    if (!search->store)
+        search->store = store_open(search->session->options.state, why, sizeof why);
+    return search->store != NULL;
+}
+
 /* The progress line, and the time for the ledger. */
 static void tick(void *data)
 {
@@ -88,7 +96,8 @@ static void tick(void *data)
     progress("%s%s%s%s%s%s", where, search->doing, best, time, *search->last ? "; last: " : "", search->last);
     if (now - search->beat >= BEAT_SECONDS) {
         search->beat = now;
-        ledger_beat(search->store, search->id, used(search));
+        if (open_store(search))
+            ledger_beat(search->store, search->id, used(search));
     }
 }
 
@@ -101,12 +110,25 @@ struct errand search_errand(struct search *search, double seconds)
     return (struct errand){.folder = folder, .deadline = errand_clock() + limit, .tick = tick, .data = search};
 }
 
+json_t *search_work(struct search *search, struct errand *errand, json_t *(*work)(void *matter), void *matter, char *why,
+                    size_t why_size)
+{
+    store_close(search->store); /* a connection to SQLite must not be carried into another process */
+    search->store = NULL;
+    json_t *found = errand_work(errand, work, matter, why, why_size);
+    if (open_store(search))
+        return found;
+    snprintf(why, why_size, "the run database cannot be opened any more");
+    json_decref(found);
+    return NULL;
+}
+
 bool search_keep(struct search *search, json_t *trial)
 {
     size_t number = (size_t)json_integer_value(json_object_get(trial, "number"));
     if (number == json_array_size(search->trials))
         json_add(search->trials, json_incref(trial));
-    return ledger_trial(search->store, search->id, trial) && ledger_beat(search->store, search->id, used(search));
+    return search->store && ledger_trial(search->store, search->id, trial) && ledger_beat(search->store, search->id, used(search));
 }
 
 json_t *search_trial(const struct search *search, int number)
@@ -116,7 +138,7 @@ json_t *search_trial(const struct search *search, int number)
 
 char *search_source(const struct search *search, const json_t *trial)
 {
-    char *path = store_artefact(search->store, text_at(trial, "source"));
+    char *path = search->store ? store_artefact(search->store, text_at(trial, "source")) : NULL;
     size_t size;
     char *text = path ? file_read(path, &size) : NULL;
     free(path);
@@ -235,7 +257,8 @@ static json_t *new_trial(struct search *search, const char *text, const char *or
     if (!text)
         return trial;
     char *whole = search->start.cuda ? with_name(text, name) : with_folder(search, text), *path = path_of(search, name);
-    bool kept = whole && path && file_replace(path, whole, strlen(whole)) && store_keep(search->store, path, digest);
+    bool kept =
+        search->store && whole && path && file_replace(path, whole, strlen(whole)) && store_keep(search->store, path, digest);
     free(whole);
     free(path);
     json_put(trial, "source", json_string(digest));
@@ -302,7 +325,7 @@ static enum exit_code prove_start(struct search *search)
     spec.keep = true;
     spec.seed = search->seeded ? search_seed(search, STREAM_SCREEN, 0) : 0;
     search->doing = "proving the start";
-    json_t *found = errand_work(&errand, trial_prove, &spec, why, sizeof why), *record = json_object_get(found, "record");
+    json_t *found = search_work(search, &errand, trial_prove, &spec, why, sizeof why), *record = json_object_get(found, "record");
     enum exit_code code = EXIT_PASS;
     put_settings(search, trial, search->start_text);
     json_put(trial, "image", json_string(text_at(json_object_get(record, "candidate"), "image")));
@@ -333,7 +356,8 @@ static enum exit_code prove_start(struct search *search)
     if (code != EXIT_PASS) { /* that is a verdict, too */
         json_t *result = json_pack("{s:s, s:s, s:i, s:i, s:i}", "verdict", "POST-MORTEM", "sentence", text_at(trial, "sentence"),
                                    "champion", 0, "candidates", 0, "challenges", 0);
-        ledger_finish(search->store, search->id, result);
+        if (search->store)
+            ledger_finish(search->store, search->id, result);
         json_decref(result);
     }
     if (json_object_get(found, "image"))
@@ -352,7 +376,7 @@ static enum exit_code build_start(struct search *search)
     struct trial_spec spec = spec_for(search, source);
     struct errand errand = search_errand(search, 0);
     search->doing = "building the start";
-    json_t *found = source ? errand_work(&errand, trial_build, &spec, why, sizeof why) : NULL;
+    json_t *found = source ? search_work(search, &errand, trial_build, &spec, why, sizeof why) : NULL;
     enum exit_code code = EXIT_PASS;
     if (errand.late)
         search->stopped = "the budget is over";
@@ -493,7 +517,7 @@ static bool screen(struct search *search, json_t *trial)
         spec.clock = clock;
     }
     search->doing = "screening";
-    json_t *found = source ? errand_work(&errand, trial_screen, &spec, why, sizeof why) : NULL;
+    json_t *found = source ? search_work(search, &errand, trial_screen, &spec, why, sizeof why) : NULL;
     bool over = errand.late && search_left(search) <= 0;
     if (found) {
         json_object_update(trial, found);
@@ -597,6 +621,14 @@ static void write_champion(struct search *search, json_t *result)
     snprintf(path, sizeof path, "%.4100s/%.160s.%s", folder, text_at(champion, "name"), search->start.cuda ? "cu" : "c");
     if (options->out)
         snprintf(path, sizeof path, "%.4300s", options->out);
+    if (text && options->out && search->start.cuda) {
+        const char *slash = strrchr(path, '/'), *stem = slash ? slash + 1 : path;
+        char name[160], *renamed;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(stem, "."), stem);
+        renamed = with_name(text, name);
+        free(text);
+        text = renamed;
+    }
     if (text && (options->out || folder_make(folder)) && file_replace(path, text, strlen(text)))
         json_put(result, "source", json_string(path));
     else
@@ -667,7 +699,7 @@ enum exit_code search_run(struct search *search)
         code = json_array_size(search->trials) == 0 ? prove_start(search) : build_start(search);
     if (code == EXIT_PASS && !search->stopped && !run_generations(search))
         code = give_up(search->session, EXIT_LACKING, "what is there is kept, and the same command goes on with it",
-                       "the state of the search cannot be kept: %s", store_error(search->store));
+                       "the state of the search cannot be kept in %s", search->session->options.state);
     if (code == EXIT_PASS)
         code = conclude(search);
     progress_clear();

@@ -56,8 +56,11 @@ enum exit_code search_run(struct search *search);
 
 double search_left(const struct search *search);                    /* seconds of the budget; infinite without one */
 struct errand search_errand(struct search *search, double seconds); /* with a deadline in so many seconds, or at the budget's end */
-bool search_keep(struct search *search, json_t *trial);             /* puts it into the ledger */
-json_t *search_trial(const struct search *search, int number);      /* borrowed */
+/* errand_work, with the run database closed meanwhile, which the other process may open. */
+json_t *search_work(struct search *search, struct errand *errand, json_t *(*work)(void *matter), void *matter, char *why,
+                    size_t why_size);
+bool search_keep(struct search *search, json_t *trial);                /* puts it into the ledger */
+json_t *search_trial(const struct search *search, int number);         /* borrowed */
 char *search_source(const struct search *search, const json_t *trial); /* its text; to be freed */
 char *search_path(const struct search *search, const json_t *trial);   /* where its source is for the compiler; to be freed */
 uint64_t search_seed(const struct search *search, int stream, int number);
