@@ -18,7 +18,7 @@ for past in document.get("insights", []):
     ratio = past.get("screen", {}).get("ratio")
     print("Candidate", past["number"], past["state"], "at", past.get("stage", ""), past.get("sentence", ""), json.dumps(past.get("settings")),
           "diagnosis: " + json.dumps(past["diagnosis"]) if "diagnosis" in past else "", f"screened at {ratio:.3f} x" if ratio else "")
-for elite in document.get("elites", [])[1:3]:
+for elite in document.get("elites", [])[:2]:
     print("A good candidate, screened at %.3f x:\n%s" % (elite["screened_ratio_to_start"], elite["source"]))
 print("The reigning champion is %.3f x as fast as the start. Its source:\n%s" % (champion["ratio_to_start"], champion["source"]))
 print("Answer with one complete source file between ``` and ```, and nothing else.")

@@ -636,6 +636,18 @@ static void write_champion(struct search *search, json_t *result)
     free(text);
 }
 
+/* Where the champion is, and how to time it again on what it was searched for: elsewhere it may be no faster. */
+static void print_champion(const struct search *search, const char *path)
+{
+    const struct problem_list *problems = &search->session->problems;
+    printf("  the champion: %s\n  time it again: attest bench %s --vs %s", path, path, text_at(search->about, "kernel"));
+    for (int i = 0; i < problems->count; i++)
+        printf(" %s", problems->entries[i].text);
+    if (search->session->options.threads)
+        printf(" --threads %d", (int)search->session->options.threads);
+    putchar('\n');
+}
+
 static enum exit_code conclude(struct search *search)
 {
     json_t *result = search_verdict(search);
@@ -650,8 +662,7 @@ static enum exit_code conclude(struct search *search)
     if (search->text) {
         search_verdict_print(stdout, result);
         if (*text_at(result, "source"))
-            printf("  the champion: %s; see it proven again: attest prove %s --vs %s\n", text_at(result, "source"),
-                   text_at(result, "source"), text_at(search->about, "kernel"));
+            print_champion(search, text_at(result, "source"));
         if (*text_at(result, "trouble"))
             printf("  %s\n", text_at(result, "trouble"));
     } else {
