@@ -307,7 +307,12 @@ static double screen(const char *model, uint64_t seed)
 static bool wins(const char *model, uint64_t seed, double confidence)
 {
     struct samples samples;
+    double statistics[20];
     draw_samples(model, seed, 20, &samples);
+    for (int i = 0; i < 20; i++)
+        statistics[i] = block_statistic(&samples.pair[i]);
+    if (trimmed_mean(statistics, 20) <= log1p(0.005)) /* the lower bound is lower still: no need to look for it */
+        return false;
     struct shape_samples shape = {
         .problem = "p", .weight = 1, .blocks = samples.pair, .count = 20, .self = samples.self, .self_count = 20};
     struct speed_rules rules = {.opponent = "B",
