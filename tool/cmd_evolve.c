@@ -81,7 +81,9 @@ static enum exit_code open_start(struct session *session, struct search *search)
     size_t size;
     if (!named)
         return give_up(session, EXIT_USAGE, "name the kernel to begin with: --kernel NAME, or --kernel FILE.c",
-                       "no champion reigns here for these problems");
+                       one_dtype(&session->problems)
+                           ? "no champion reigns here for these problems"
+                           : "the problems are of several types, and no one champion reigns for all of them");
     enum exit_code code = candidate_open(session, named, &search->start);
     if (code == EXIT_PASS && !search->start.source)
         code = give_up(session, EXIT_USAGE, "give its source: a .c or .cu file, or a kernel of the library",
