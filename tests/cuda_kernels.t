@@ -20,7 +20,7 @@ emulated() {
         g++ -fopenmp -o "$work/$1" "$work/$1.o" "$work/emulate.o" $common "$BUILD/libattest.a" -lm
 }
 
-for variant in "scalar 3 256 16 32 128" "simt 1 64 64 64 256" "simt 1 64 64 32 128" "simt 1 128 64 64 256" "simt 1 128 64 32 128"; do
+for variant in "simt 1 64 64 64 256" "simt 1 64 64 32 128" "simt 1 128 64 64 256" "simt 1 128 64 32 128"; do
     program=$(echo "$variant" | tr " " _)
     # shellcheck disable=SC2086
     set -- $variant

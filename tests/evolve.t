@@ -57,7 +57,7 @@ asked 1 'the starting kernel is wrong.*oracle' "a start that is wrong ends the s
     --proposer 'cat /dev/null'
 asked 0 'POST-MORTEM' "and is on record" --status
 ATTEST_NVCC=/no/such/nvcc asked 3 'machine with an NVIDIA GPU' "a CUDA kernel without a GPU is not searched, and it is said why" \
-    fwd:f16:b1:h2:s60:d64 --kernel templates/kernel_cuda.cu --proposer 'cat /dev/null'
+    fwd:f16:b1:h2:s60:d64 --kernel lib/cuda/kernels/cuda_fwd_scalar.cu --proposer 'cat /dev/null'
 
 # ---- a champion -----------------------------------------------------------------------------------------------------------------
 # The clock says that every candidate is faster. It runs beside what comes next.
