@@ -44,13 +44,4 @@ inline void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
     emulation::together([&](int) { emulation::multiply_fragments(all); });
 }
 
-inline uint32_t pack(float low, float high)
-{
-#if ATTEST_DTYPE == 2
-    return pack_f16(low, high);
-#else
-    return pack_bf16(low, high);
-#endif
-}
-
 #endif

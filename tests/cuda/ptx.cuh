@@ -128,6 +128,15 @@ inline uint32_t pack_bf16(float low, float high)
     return (uint32_t)attest_bf16_from_float(low) | (uint32_t)attest_bf16_from_float(high) << 16;
 }
 
+inline uint32_t pack(float low, float high)
+{
+#if ATTEST_DTYPE == 2
+    return pack_f16(low, high);
+#else
+    return pack_bf16(low, high);
+#endif
+}
+
 /* ---- one grid after another ---- */
 
 inline void grid_allow_next() {}

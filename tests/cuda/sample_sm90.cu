@@ -77,15 +77,6 @@ __device__ inline void produce(const attest_cuda_args &args, const attest_cuda_m
     }
 }
 
-__device__ inline uint32_t pack(float low, float high)
-{
-#if ATTEST_DTYPE == 2
-    return pack_f16(low, high);
-#else
-    return pack_bf16(low, high);
-#endif
-}
-
 __device__ inline void consume(const attest_cuda_args &args, const attest_cuda_maps &maps, uint32_t base, const Barriers &barriers)
 {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "evidence/member.h"
+#include "evidence/objects.h"
 #include "evidence/store.h"
 #include "evolve/ledger.h"
 #include "evolve/search.h"

@@ -170,19 +170,12 @@ void audit_statement(struct audit *audit, const json_t *entry, json_t *findings)
 
 /* ---- a record against the files here --------------------------------------------------------------------------------------- */
 
-/* A folder of its own for a build, and its end. */
+/* A folder of its own for a build. */
 static bool folder_open(char *folder, size_t size)
 {
     const char *base = getenv("TMPDIR");
     snprintf(folder, size, "%.200s/attest-verify-XXXXXX", base && *base ? base : "/tmp");
     return mkdtemp(folder) != NULL;
-}
-
-static void folder_remove(const char *folder)
-{
-    char *argv[] = {(char *)(uintptr_t) "rm", (char *)(uintptr_t) "-rf", (char *)(uintptr_t) "--", (char *)(uintptr_t)folder, NULL};
-    char log[256];
-    build_command(argv, 30, log, sizeof log);
 }
 
 /* The digest of the image that the source gives here; "" if it does not compile. Each source is built once. */

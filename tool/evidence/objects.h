@@ -9,7 +9,8 @@
 
 #include "digest.h"
 
-bool folder_make(const char *path); /* with its parents; one that exists is fine */
+bool folder_make(const char *path);   /* with its parents; one that exists is fine */
+void folder_remove(const char *path); /* with everything in it */
 
 /* The whole file, with a zero byte after it; to be freed. NULL if it cannot be read. */
 char *file_read(const char *path, size_t *size);

@@ -11,6 +11,7 @@
  * it goes badly, and resumed until it goes well. A candidate that the gates before the speed gate reject has not been timed and uses
  * up nothing.
  */
+#include "evidence/objects.h"
 #include "search.h"
 
 #include <math.h>

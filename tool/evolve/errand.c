@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -65,20 +64,6 @@ static void end_all(void)
     struct timespec pause = {.tv_nsec = 2000000};
     for (int i = 0; i < SWEEPS && end_children(); i++)
         nanosleep(&pause, NULL);
-}
-
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-    (void)status;
-    (void)type;
-    (void)place;
-    remove(path);
-    return 0;
-}
-
-void folder_remove(const char *path)
-{
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------------------------------------- */

@@ -31,6 +31,4 @@ json_t *errand_work(struct errand *errand, json_t *(*work)(void *matter), void *
 char *errand_ask(struct errand *errand, const char *command, const char *input, size_t most, size_t *size, char *why,
                  size_t why_size);
 
-void folder_remove(const char *path); /* with everything in it */
-
 #endif

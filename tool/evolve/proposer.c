@@ -12,6 +12,7 @@
 
 #include "embedded.h"
 #include "evidence/member.h"
+#include "evidence/objects.h"
 #include "search.h"
 
 const char *const telling_names[TELL_COUNT] = {"free", "insight", "full"};

@@ -8,7 +8,6 @@
 #include <attest_kernel.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,7 @@
 #include "evidence/champions.h"
 #include "evidence/decision.h"
 #include "evidence/digest.h"
+#include "evidence/objects.h"
 #include "evidence/statement.h"
 #include "evidence/store.h"
 
@@ -68,19 +68,10 @@ enum exit_code proof_open(struct session *session, const char *word, struct proo
     return code;
 }
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-    (void)status;
-    (void)type;
-    (void)place;
-    remove(path);
-    return 0;
-}
-
 void proof_close(struct proof *proof)
 {
     if (proof->folder)
-        nftw(proof->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        folder_remove(proof->folder);
     free(proof->folder);
     free(proof->opponent.name);
     free(proof->opponent.image);

@@ -35,15 +35,6 @@ __device__ inline float minus_infinity()
     return __int_as_float(0xff800000);
 }
 
-__device__ inline uint32_t pack(float low, float high)
-{
-#if ATTEST_DTYPE == 2 // ATTEST_F16
-    return pack_f16(low, high);
-#else
-    return pack_bf16(low, high);
-#endif
-}
-
 /* ---- copies: by one thread ---- */
 
 // The rows of a tile. A slot's rows are those of its heads in turn, which is how the map has them.

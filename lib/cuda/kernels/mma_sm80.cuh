@@ -28,14 +28,4 @@ __device__ inline void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, u
 #endif
 }
 
-// Two floats as a pair of elements of the kernel's type.
-__device__ inline uint32_t pack(float low, float high)
-{
-#if ATTEST_DTYPE == 2 // ATTEST_F16
-    return pack_f16(low, high);
-#else
-    return pack_bf16(low, high);
-#endif
-}
-
 #endif

@@ -113,6 +113,16 @@ __device__ inline uint32_t pack_bf16(float low, float high)
     return pair;
 }
 
+// Two floats as a pair of elements of the kernel's type.
+__device__ inline uint32_t pack(float low, float high)
+{
+#if ATTEST_DTYPE == 2 // ATTEST_F16
+    return pack_f16(low, high);
+#else
+    return pack_bf16(low, high);
+#endif
+}
+
 /* ---- one grid after another ---- */
 
 // The next grid of the stream may be launched when all blocks have said so or ended.

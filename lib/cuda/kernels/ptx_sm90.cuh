@@ -176,19 +176,6 @@ template <int count> __device__ inline void registers_less()
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
 }
 
-// One lane of the warp, always the same one.
-__device__ inline bool elect_one()
-{
-    uint32_t elected;
-    asm volatile("{\n"
-                 ".reg .pred one;\n"
-                 "elect.sync _|one, 0xffffffff;\n"
-                 "selp.u32 %0, 1, 0, one;\n"
-                 "}"
-                 : "=r"(elected)::"memory");
-    return elected != 0;
-}
-
 // Four 8 x 8 matrices of 16-bit elements; lane n gives the address of row n % 8 of matrix n / 8.
 __device__ inline void store_matrix_x4(uint32_t to, const uint32_t (&matrix)[4])
 {
@@ -293,7 +280,7 @@ template <int N, bool TRANSPOSED> __device__ inline void wgmma_ss(float (&c)[N /
 template <int N, bool TRANSPOSED>
 __device__ inline void wgmma_rs(float (&c)[N / 2], const uint32_t (&a)[4], uint64_t b, bool accumulate);
 
-// `at` numbers the operands behind C.
+// A, B and P are the numbers of the operands behind C.
 #define WGMMA_SS(N, REGISTERS, transposed, A, B, P)                                                                                \
     template <> __device__ inline void wgmma_ss<N, transposed>(float(&c)[N / 2], uint64_t a, uint64_t b, bool accumulate)          \
     {                                                                                                                              \
