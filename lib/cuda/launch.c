@@ -310,10 +310,15 @@ attest_status cuda_run(const struct cuda_plan *plan, const attest_tensors *t, vo
     args.page_table = t->page_table;
     args.partial = args.splits > 1 ? workspace : NULL;
     args.aligned = aligned_get(&plan->problem, t);
-    if (plan->kernel->map_count)
-        TRY(maps_encode(plan, t, &maps, why));
     bool pushed;
     TRY(gpu_enter(plan->gpu, &pushed, why));
+    if (plan->kernel->map_count) {
+        attest_status status = maps_encode(plan, t, &maps, why);
+        if (status != ATTEST_OK) {
+            gpu_leave(plan->gpu, pushed);
+            return status;
+        }
+    }
     cu_result result = launch_kernel(plan, stream, parameters);
     const char *what = "the kernel could not be launched";
     if (result == 0 && plan->kernel->launch == ATTEST_LAUNCH_SPLIT && plan->args.splits > 1) {
