@@ -15,7 +15,7 @@ for variant in "sm90 sm_90a f16 64" "sm90_short sm_90a bf16 128" "sm90_split sm_
 done
 check "cuda_fwd_sm90 is right on some problems, bf16 d128" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90.cu sm_90a bf16 128 \
     fwd:bf16:b2:hq4:hkv2:sq140:skv300:d128:causal:br:lse fwd:bf16:b2:h2:sq70:skv260:d128:lens:page=32,20 fwd:bf16:b1:h6:s130:d112:softcap=5:wl=60
-# O lies in the place of Q; the last problem has tiles without keys between others.
+# Q has one place; the last problem has tiles without keys between others.
 check "cuda_fwd_sm90 is right on some problems, f16 d192" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90.cu sm_90a f16 192 \
     fwd:f16:b1:hq8:hkv2:s200:d192:causal:lse fwd:f16:b1:h8:sq300:skv20:d192:wl=10
 check "cuda_fwd_sm90_split joins eight pieces" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_split.cu sm_90 bf16 128 \
@@ -23,10 +23,11 @@ check "cuda_fwd_sm90_split joins eight pieces" tests/cuda/emulate.sh lib/cuda/ke
 
 . tests/cuda/mutant.sh
 kernel=cuda_fwd_sm90.cu arch=sm_90a
-mutant $kernel "K given free before it has been read" '/^        wgmma_wait<0>();/{N;N;s/\(.*\)\n\(.*settle(S);\)\n\(.*K_FREE.*\)/\3\n\1\n\2/}' fwd:f16:b1:h1:sq80:skv300:d64
+mutant $kernel "K given free before it has been read" \
+    's/^            warp_arrive(k.barrier + KV_TO_FREE);//;s/^        wgmma_wait<1>();/        warp_arrive(k.barrier + KV_TO_FREE);\n&/' fwd:f16:b1:h1:sq80:skv600:d64
 mutant attention_sm90.cuh "a missing fence behind the blanking of V" 's|proxy_fence(); // written by threads.*||' fwd:f16:b1:h1:sq70:skv200:d64:causal
-dim=256 mutant $kernel "Q's place given free before O has been written there" \
-    's/^    write_rows(args, D > 192/    if (!OWN_O)\n        warp_arrive(base + Q_FREE);\n&/;/proxy_fence(); \/\/ O has/{n;d}' fwd:f16:b1:h7:sq80:skv50:d256
+dim=256 mutant $kernel "Q's place given free before it has been read" \
+    's/^                warp_arrive(q.barrier + Q_TO_FREE);/;/;s/^        wgmma_wait<1>();/        if (here.block + 1 == here.end)\n warp_arrive(q.barrier + Q_TO_FREE);\n&/' fwd:f16:b1:h7:sq80:skv50:d256
 kernel=cuda_fwd_sm90_short.cu
 mutant $kernel "a copy before all warps have read" 's|named_barrier(1 + group, GROUP_THREADS); // the warpgroup has read it||' fwd:f16:b1:h1:sq100:skv600:d64
 mutant $kernel "a copy before the other block has read" 's/barrier_wait(free, parity);//' fwd:f16:b1:h1:sq100:skv600:d64
@@ -40,16 +41,17 @@ mutant $kernel "pieces read before they are there" 's|cluster_wait(); // the pie
 mutant $kernel "pieces joined without their weights" 's/share(end.x, m)/1/' fwd:f16:b1:h1:sq4:skv1500:d64
 kernel=cuda_fwd_sm90.cu arch=sm_90a
 mutant $kernel "S read before it is waited for" 's/wgmma_wait<1>();//' fwd:f16:b1:h1:s300:d64
-mutant $kernel "O read before it is waited for" 's/^            wgmma_wait<0>();//' fwd:f16:b1:h1:s300:d64
-mutant $kernel "V given free before it has been read" '/wgmma_wait<0>();/{N;N;s/\(.*\)\n\(.*settle(O);\)\n\(.*V_FREE.*\)/\3\n\1\n\2/}' fwd:f16:b1:h1:sq80:skv600:d64
-mutant $kernel "a wrong swizzle of O" 's/lane \/ 16) ^ lane % 8)/lane \/ 16) ^ lane % 4)/' fwd:f16:b1:h1:s80:d64
+mutant $kernel "O read before it is waited for" 's/^        wgmma_wait<0>();//' fwd:f16:b1:h1:s300:d64
+mutant $kernel "V given free before it has been read" \
+    '/^        if (pending)$/{N;d};s/^        wgmma_wait<0>();/        if (pending)\n            warp_arrive(v.barrier + TO_V_BARRIER + KV_TO_FREE);\n&/' fwd:f16:b1:h1:sq80:skv600:d64
+mutant attention_sm90.cuh "columns of O exchanged wrongly" 's/odd ? pairs\[i\] : pairs\[i + 1\], 1/odd ? pairs[i + 1] : pairs[i], 1/' fwd:f16:b1:h1:s80:d64
 mutant $kernel "a missing rescale" 's/^            rescale(O, carry);//' fwd:f16:b1:h1:s300:d64
-mutant $kernel "a wait for the wrong phase" 's/Ring k_ring = {0, 0},/Ring k_ring = {0, 1},/' fwd:f16:b1:h1:s300:d64
-mutant $kernel "a copy into K's place without a wait" 's/barrier_wait(base + K_FREE .*//' fwd:f16:b1:h1:s600:d64
+mutant $kernel "a wait for the wrong phase" 's/K_FULL, 0, 0}, v = k/K_FULL, 0, 1}, v = k/' fwd:f16:b1:h1:s300:d64
+mutant $kernel "a copy into K's place without a wait" 's/barrier_wait(k.barrier + KV_TO_FREE, k.parity);//' fwd:f16:b1:h1:s600:d64
 mutant attention_sm90.cuh "a missing barrier behind the blanking of V" '/proxy_fence(); \/\/ written by/{n;d}' fwd:f16:b1:h1:sq70:skv200:d64:causal
-dim=256 mutant $kernel "O written where other warps still read Q" 's|named_barrier(own_barrier(group), GROUP_THREADS); // the warpgroup has read Q.*|;|' fwd:f16:b1:h1:sq100:skv80:d256
-dim=192 mutant $kernel "a tile without keys that writes over the next one's Q" \
-    's/(!OWN_O \&\& work.there)/false/;s/if (!OWN_O) {$/if (!OWN_O \&\& work.count > 0) {/' fwd:f16:b1:h8:sq130:skv20:d192:wl=10
+mutant $kernel "a tile's note written over before its end" 's/NOTES = 8/NOTES = 1/' fwd:f16:b1:h9:s300:d64
+mutant $kernel "the sums of the next tile" 's/before.number), before_rows, O/before.number), rows, O/' fwd:f16:b1:h9:s300:d64
+mutant $kernel "a block of V left to others without a word" 's/warp_arrive(left.barrier + TO_V_BARRIER + KV_TO_FREE);//' fwd:f16:b1:h9:s400:d64:causal
 kernel=cuda_fwd_sm90_short.cu
 mutant $kernel "shares written where other warps still read V" 's|named_barrier(1 + group, GROUP_THREADS); // the warpgroup has read V||' fwd:f16:b1:h1:sq100:skv300:d64
 mutant $kernel "a block that ends while Q is on its way" 's|barrier_wait(base + Q_FULL.*||' fwd:f16:b1:h1:sq100:skv300:d64

@@ -575,6 +575,11 @@ inline float __shfl_xor_sync(unsigned, float value, int step)
     return __uint_as_float(emulation::exchange(emulation::bits_of(value), (emulation::current % emulation::WARP) ^ step));
 }
 
+inline uint32_t __shfl_xor_sync(unsigned, uint32_t value, int step)
+{
+    return emulation::exchange(value, (emulation::current % emulation::WARP) ^ step);
+}
+
 inline unsigned __ballot_sync(unsigned, bool here)
 {
     int warp = emulation::current / emulation::WARP;

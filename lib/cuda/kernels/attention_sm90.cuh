@@ -96,17 +96,22 @@ struct Rows {
 // Row g of a thread whose warpgroup's rows begin at `first`.
 __device__ inline int row_here(int first)
 {
-    return first + threadIdx.x % GROUP_THREADS / 32 * 16 + threadIdx.x % 32 / 4;
+    const int thread = threadIdx.x + zero_here(); // worked out where it is needed: registers are short
+    return first + thread % GROUP_THREADS / 32 * 16 + thread % 32 / 4;
 }
 
 // Without a key yet.
-__device__ inline void rows_begin(Rows &rows, Output &O)
+__device__ inline void rows_begin(Rows &rows)
 {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         rows.m[half] = minus_infinity();
         rows.l[half] = 0;
     }
+}
+
+__device__ inline void output_begin(Output &O)
+{
 #pragma unroll
     for (int n = 0; n < D / 2; n++)
         O[n] = 0;
@@ -230,16 +235,21 @@ __device__ inline void hide(const attest_cuda_args &args, const attest_sequence 
     }
 }
 
-// V of keys that no row of the sequence sees has no weight, but may be NaN: it is made zero. For the threads of a warpgroup; `barrier`
-// is one of its own.
-__device__ inline void blank_unseen(const attest_cuda_args &args, const attest_sequence &sequence, uint32_t v_at, int first,
-                                    int barrier)
+// Keys that some row of the sequence sees. From the end of the tensor on, where a copy brings zeros, it does not matter.
+__device__ inline attest_span seen_by_some(const attest_cuda_args &args, const attest_sequence &sequence)
 {
     const attest_span top = attest_row_visible(args, sequence, 0),
                       bottom = attest_row_visible(args, sequence, sequence.q_count - 1);
-    // From the end of the tensor on, the copy has brought zeros.
     const bool zeros = !(args.flags & (ATTEST_VARLEN_KV | ATTEST_PAGED)) && bottom.end == args.seq_kv;
-    const int begin = top.begin - first, end = zeros ? KEYS : bottom.end - first;
+    attest_span some = {top.begin, zeros ? ATTEST_CUDA_UNBOUNDED : bottom.end};
+    return some;
+}
+
+// V of keys that no row of the sequence sees has no weight, but may be NaN: it is made zero. `first` is the block's first key. For the
+// threads of a warpgroup; `barrier` is one of its own.
+__device__ inline void blank(uint32_t v_at, const attest_span &seen, int first, int barrier)
+{
+    const int begin = seen.begin - first, end = seen.end - first;
     if (begin <= 0 && end >= KEYS)
         return;
 #pragma unroll 1
@@ -257,37 +267,42 @@ __device__ inline void blank_unseen(const attest_cuda_args &args, const attest_s
 // S becomes 2^(S c - m c) with the new maximum m; `carry` is what O and l so far are to be multiplied with.
 __device__ inline void softmax(Scores &S, Rows &rows, float (&carry)[2], float c)
 {
+    float most[2][2]; // of even and of odd columns: more that can be done at a time
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        most[half][0] = most[half][1] = rows.m[half];
+#pragma unroll
+    for (int n = 0; n < KEYS / 2; n++)
+        most[n / 2 % 2][n % 2] = fmaxf(most[n / 2 % 2][n % 2], S[n]);
+    float base[2];
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        float most = rows.m[half];
-#pragma unroll
-        for (int n = 0; n < KEYS / 8; n++)
-            most = fmaxf(most, fmaxf(S[n * 4 + half * 2], S[n * 4 + half * 2 + 1]));
-        most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 1));
-        most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 2));
-        const float base = most == minus_infinity() ? 0 : most * c;
+        float &m = most[half][0];
+        m = fmaxf(m, most[half][1]);
+        m = fmaxf(m, __shfl_xor_sync(ALL_LANES, m, 1));
+        m = fmaxf(m, __shfl_xor_sync(ALL_LANES, m, 2));
+        base[half] = m == minus_infinity() ? 0 : m * c;
         // Rounded, as the base before was: fused it would not be 1 where the maximum has not moved, and l would drift.
-        carry[half] = exp2_fast(__fmul_rn(rows.m[half], c) - base);
-        rows.m[half] = most;
-        float sum[2] = {0, 0};
-#pragma unroll
-        for (int n = 0; n < KEYS / 8; n++)
-#pragma unroll
-            for (int e = 0; e < 2; e++) {
-                float &s = S[n * 4 + half * 2 + e];
-                s = exp2_fast(fmaf(s, c, -base));
-                sum[e] += s;
-            }
-        rows.l[half] = rows.l[half] * carry[half] + (sum[0] + sum[1]);
+        carry[half] = exp2_fast(__fmul_rn(rows.m[half], c) - base[half]);
+        rows.m[half] = m;
     }
+    float sum[2][2] = {{0, 0}, {0, 0}};
+#pragma unroll
+    for (int n = 0; n < KEYS / 2; n++) {
+        S[n] = exp2_fast(fmaf(S[n], c, -base[n / 2 % 2]));
+        sum[n / 2 % 2][n % 2] += S[n];
+    }
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        rows.l[half] = rows.l[half] * carry[half] + (sum[half][0] + sum[half][1]);
 }
 
 // Modifiers, masks and weights of the block whose first key is `first`, from scores that are there; the warpgroup's rows begin at
 // `first_row`, and `all` is what all of them see.
-__device__ inline void weigh(const attest_cuda_args &args, const attest_sequence &sequence, const attest_span &all, int first_row,
-                             Scores &S, Rows &rows, float (&carry)[2], float c, int first)
+__device__ inline void weigh(const attest_cuda_args &args, bool modified, const attest_sequence &sequence, const attest_span &all,
+                             int first_row, Scores &S, Rows &rows, float (&carry)[2], float c, int first)
 {
-    if (needs_modifying(args))
+    if (modified)
         modify(args, S);
     if (first < all.begin || first + KEYS > all.end)
         hide(args, sequence, S, row_here(first_row), first);
@@ -303,8 +318,11 @@ __device__ inline void round_weights(Weights &P, const Scores &S)
             P[step][i] = pack(S[step * 8 + i * 2], S[step * 8 + i * 2 + 1]);
 }
 
+// Mostly no maximum has moved, and there is nothing to do.
 __device__ inline void rescale(Output &O, const float (&carry)[2])
 {
+    if (__all_sync(ALL_LANES, carry[0] == 1 && carry[1] == 1))
+        return;
 #pragma unroll
     for (int n = 0; n < D / 2; n++)
         O[n] *= carry[n / 2 % 2];
@@ -325,14 +343,17 @@ __device__ inline float finish_row(const attest_cuda_args &args, const attest_ti
     return ending.factor;
 }
 
-// Columns 8 * chunk .. 8 * chunk + 8 of row r.
-__device__ inline void write_chunk(const attest_cuda_args &args, const attest_tile &tile, int r, int chunk,
-                                   const uint32_t (&pairs)[4])
+// Where O of row r is.
+__device__ inline uint16_t *row_of_o(const attest_cuda_args &args, const attest_tile &tile, int r)
 {
-    if (r >= tile.row_end || chunk * 8 >= args.dim_v)
-        return;
     const Place place = place_get(args, tile, r);
-    uint16_t *to = (uint16_t *)args.o + attest_row_offset(args, args.stride_o, tile, place.head, place.i) + chunk * 8;
+    return (uint16_t *)args.o + attest_row_offset(args, args.stride_o, tile, place.head, place.i);
+}
+
+// Columns 8 * chunk .. 8 * chunk + 8 of a row.
+__device__ inline void write_chunk(const attest_cuda_args &args, uint16_t *row, int chunk, const uint32_t (&pairs)[4])
+{
+    uint16_t *to = row + chunk * 8;
     if (chunk * 8 + 8 <= args.dim_v) {
         *reinterpret_cast<uint4 *>(to) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
         return;
@@ -341,6 +362,22 @@ __device__ inline void write_chunk(const attest_cuda_args &args, const attest_ti
     for (int e = 0; e < 8; e++)
         if (chunk * 8 + e < args.dim_v)
             to[e] = (uint16_t)(pairs[e / 2] >> e % 2 * 16);
+}
+
+// Among the four lanes that have a row: lane t gives four pairs of columns, those of chunks 0 .. 3, and gets the four of chunk t.
+__device__ inline void transpose_quad(uint32_t (&pairs)[4])
+{
+    const bool odd = threadIdx.x & 1, upper = threadIdx.x & 2;
+#pragma unroll
+    for (int i = 0; i < 4; i += 2) {
+        const uint32_t got = __shfl_xor_sync(ALL_LANES, odd ? pairs[i] : pairs[i + 1], 1);
+        (odd ? pairs[i] : pairs[i + 1]) = got;
+    }
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const uint32_t got = __shfl_xor_sync(ALL_LANES, upper ? pairs[i] : pairs[i + 2], 2);
+        (upper ? pairs[i] : pairs[i + 2]) = got;
+    }
 }
 
 #endif

@@ -14,10 +14,11 @@
  * attest-cuda: tile_kv [d192] = 96
  * attest-cuda: tile_kv [d256] = 80
  * attest-cuda: stages    = 2
+ * attest-cuda: stages [d64] = 4
  * attest-cuda: threads   = 2 * tile_q + 128
- * attest-cuda: shared    = 2 * up(dim, 64) * (2 * tile_q + 2 * stages * tile_kv) + 128
- * attest-cuda: shared [d192] = 2 * up(dim, 64) * (tile_q + 2 * stages * tile_kv) + 128
- * attest-cuda: shared [d256] = 2 * up(dim, 64) * (tile_q + 2 * stages * tile_kv) + 128
+ * attest-cuda: shared    = 2 * up(dim, 64) * (2 * tile_q + 2 * stages * tile_kv) + 768
+ * attest-cuda: shared [d192] = 2 * up(dim, 64) * (tile_q + 2 * stages * tile_kv) + 768
+ * attest-cuda: shared [d256] = 2 * up(dim, 64) * (tile_q + 2 * stages * tile_kv) + 768
  * attest-cuda: registers = min(168, 65536 / threads)
  * attest-cuda: launch    = persistent
  * attest-cuda: packs     = yes
@@ -29,37 +30,38 @@
  * attest-cuda: tensor    = gmma
  * attest-cuda: mma_qk    = 64 * tile_kv * 16 / 4
  * attest-cuda: mma_pv    = 64 * dim * 16 / 4
+ * attest-cuda: space     = tile_q 128 192; tile_kv 64 80 96 128 160; stages 2 3 4
  *
  * Contract: f16 and bf16, O like Q; any dim and dim_v up to 256; tensors and strides in multiples of 16 bytes; full, causal, windows,
  * softcap, sinks, LSE, packed and padded sequences, and pages that hold whole blocks of keys or blocks that hold whole pages. No ALiBi
  * and no bias.
  *
- * Algorithm, for a tile of TILE_Q rows and blocks of TILE_KV keys, each warpgroup for its 64 rows:
+ * Algorithm, for each warpgroup and its 64 rows of a tile, over all blocks of keys of all tiles, one after the other:
  *
  *     S = Q K[0]^T;  P, m, l = softmax(S)
  *     for block 1 ...:
  *         S = Q K[block]^T and O += P V[block - 1], both under way
  *         wait for S;  m', l', P' = softmax(S), while O is still under way
- *         wait for O;  O *= 2^(m - m')
- *     O += P V[last];  O /= l;  LSE = m + log(l)
+ *         wait for O;  O *= 2^(m - m'), or where block - 1 was its tile's last: O /= l is written, LSE = m + log(l)
+ *     O += P V[last], which is written
  *
- * Parts. Warpgroup 0 gives its registers away, and one thread of it makes all copies, tile after tile, as far ahead as there is room.
- * Warpgroups 1 .. GROUPS compute. They take turns in beginning their products, so that while one works on its softmax the tensor
- * cores work for another. Blocks are persistent: while the last rows of a tile are written, what the next one needs is on its way.
+ * So tensor cores have no break between tiles either.
+ *
+ * Parts. Warpgroup 0 gives its registers away, and one thread of it makes all copies, tile after tile, as far ahead as there is room,
+ * and tells the others what they need to know of a tile. Warpgroups 1 .. GROUPS compute. They take turns in beginning their
+ * products, so that while one works on its softmax the tensor cores work for another.
  *
  * Shared memory. Matrices are slabs of 64 columns (ptx_sm90.cuh has their layout), slab after slab.
  *
- *     Q[SLABS][TILE_Q][64]   K[STAGES][SLABS][TILE_KV][64]   V[STAGES][SLABS][TILE_KV][64]   O[SLABS][TILE_Q][64]   barriers
+ *     Q[Q_STAGES][SLABS][TILE_Q][64]   K[STAGES][SLABS][TILE_KV][64]   V[STAGES][SLABS][TILE_KV][64]   notes[NOTES]   barriers
  *
- * O has a place of its own where there is room, else that of Q.
- *
- *     barrier        arrives                              waits
- *     Q_FULL         the copies of a tile's Q             warpgroups, before the first product
- *     Q_FREE         every warp, after the last product with K (if O lies in Q's place: after O is written)      copying thread
- *     K_FULL[stage]  the copies of a block of K           warpgroups
- *     K_FREE[stage]  every warp, after S                  copying thread
- *     V_FULL[stage]  the copies of a block of V           warpgroups
- *     V_FREE[stage]  every warp, after O                  copying thread
+ *     barrier        arrives                                              waits
+ *     Q_FULL[stage]  the copies of a tile's Q; the note of it is there    warpgroups, before the first product
+ *     Q_FREE[stage]  every warp, after the last product with K            copying thread
+ *     K_FULL[stage]  the copies of a block of K                           warpgroups
+ *     K_FREE[stage]  every warp, after S                                  copying thread
+ *     V_FULL[stage]  the copies of a block of V                           warpgroups
+ *     V_FREE[stage]  every warp, after O                                  copying thread
  *
  * What a warpgroup does with its rows is in attention_sm90.cuh.
  */
@@ -67,105 +69,149 @@
 #define CLUSTER 1
 #include "attention_sm90.cuh"
 
-constexpr int STAGES = ATTEST_STAGES, GROUPS = TILE_Q / GROUP_Q;
-constexpr bool OWN_O = D <= 128;
-constexpr int SHARED_Q = 0, SHARED_K = Q_BYTES, SHARED_V = SHARED_K + STAGES * KV_BYTES, SHARED_END = SHARED_V + STAGES * KV_BYTES;
-constexpr int SHARED_O = OWN_O ? SHARED_END : SHARED_Q, SHARED_BARRIERS = SHARED_END + (OWN_O ? Q_BYTES : 0);
-constexpr int SHARED_BYTES = SHARED_BARRIERS + 128;
-constexpr int Q_FULL = SHARED_BARRIERS, Q_FREE = Q_FULL + 8, K_FULL = Q_FREE + 8, K_FREE = K_FULL + 8 * STAGES,
-              V_FULL = K_FREE + 8 * STAGES, V_FREE = V_FULL + 8 * STAGES;
+constexpr int STAGES = ATTEST_STAGES, Q_STAGES = D <= 128 ? 2 : 1, GROUPS = TILE_Q / GROUP_Q;
+// A tile's note is read until its O is written, when the copying thread may be as many as five tiles ahead.
+constexpr int NOTES = 8, NOTE_BYTES = 64;
+constexpr int SHARED_Q = 0, SHARED_K = Q_STAGES * Q_BYTES, SHARED_V = SHARED_K + STAGES * KV_BYTES,
+              SHARED_NOTES = SHARED_V + STAGES * KV_BYTES, SHARED_BARRIERS = SHARED_NOTES + NOTES * NOTE_BYTES,
+              SHARED_BYTES = SHARED_BARRIERS + 256;
+constexpr int Q_FULL = SHARED_BARRIERS, Q_FREE = Q_FULL + 8 * Q_STAGES, K_FULL = Q_FREE + 8 * Q_STAGES,
+              K_FREE = K_FULL + 8 * STAGES, V_FULL = K_FREE + 8 * STAGES, V_FREE = V_FULL + 8 * STAGES;
+constexpr bool LEAVES = TILE_Q > KEYS; // with causal masks there are blocks of a tile that the rows of some warpgroups do not see
 constexpr int COMPUTING_WARPS = GROUPS * 4;
-// A block has what it was launched with, which is 128 or 168 registers a thread, and no more: asking for more waits for ever.
-constexpr int LAUNCH_REGISTERS = 65536 / THREADS / 8 * 8;
-constexpr int COPYING_REGISTERS = GROUPS == 3 ? 32 : 24, COMPUTING_REGISTERS = GROUPS == 3 ? 160 : 240;
+// A block has what it was launched with, and no more: asking for more waits for ever.
+constexpr int LAUNCH_REGISTERS = 65536 / THREADS / 8 * 8 < 168 ? 65536 / THREADS / 8 * 8 : 168;
+constexpr int COPYING_REGISTERS = GROUPS == 3 ? 32 : 24, COMPUTING_REGISTERS = GROUPS == 2 ? 240 : GROUPS == 3 ? 160 : 112;
 
-static_assert(GROUPS * GROUP_Q == TILE_Q && THREADS == (GROUPS + 1) * GROUP_THREADS && (GROUPS == 2 || GROUPS == 3), "warpgroups");
+static_assert(GROUPS * GROUP_Q == TILE_Q && THREADS == (GROUPS + 1) * GROUP_THREADS && GROUPS >= 2 && GROUPS <= 4, "warpgroups");
 static_assert(COPYING_REGISTERS + GROUPS * COMPUTING_REGISTERS <= (GROUPS + 1) * LAUNCH_REGISTERS, "there are enough registers");
+static_assert(TILE_Q - GROUP_Q <= KEYS, "a warpgroup leaves at most one block of keys to others");
 static_assert(V_FREE + 8 * STAGES <= SHARED_BYTES && SHARED_BYTES <= 227 * 1024, "there is room");
 
 ATTEST_CUDA_FACTS(SHARED_BYTES);
 
 /* ---- what there is to do ---- */
 
-// A tile, and the blocks of keys that it goes through: first .. first + count.
-struct Work {
+// The copying thread's note of a tile: what it is, the blocks of keys that it goes through, first .. first + count, and the keys that
+// some row of its sequence sees. A note whose count is negative is the last, and of no tile.
+struct Note {
     attest_tile tile;
-    attest_span keys; // that some row of the tile sees
-    int first, count; // blocks
-    bool there;
+    int first, count, end; // blocks; the key behind the last
+    attest_span seen;
 };
+static_assert(sizeof(Note) <= NOTE_BYTES, "a note has its place");
 
-// The tiles of a block, one after the other. Those that may see most keys come first, and heads come in groups whose K and V stay in
-// the L2 cache together. Every other round goes backward, which evens out what blocks get.
+// The tiles of a block, one after the other: every other round goes backward, so that two rounds together are as long for all blocks.
 __device__ inline int tile_of_round(int round)
 {
     const int blocks = (int)gridDim.x, block = (int)blockIdx.x;
     return round * blocks + (round % 2 ? blocks - 1 - block : block);
 }
 
-// An index from args.tiles on is no tile.
-__device__ inline Work work_get(const attest_cuda_args &args, int index)
+// Heads whose tiles come together, those that may see most keys first. Where tiles differ, as many as make an even number of whole
+// rounds: then every block gets as much as every other. Else one, whose K and V its tiles find in the L2 cache.
+__device__ inline int heads_together(const attest_cuda_args &args)
 {
-    constexpr float L2_BYTES = 24 << 20;
-    const float head_bytes = (float)(args.seq_kv + zero_here()) * (float)(args.dim + args.dim_v) * 2 + 1;
-    const int heads = args.batch * args.slots, together = (int)fminf(fmaxf(__fdividef(L2_BYTES, head_bytes), 1), (float)heads);
-    const int tile = min(index, args.tiles - 1), set = attest_divide(tile, together * args.tiles_q), first = set * together,
-              rest = tile - first * args.tiles_q, count = min(together, heads - first), row = attest_divide(rest, count),
+    if (args.window_right >= args.seq_kv)
+        return 1;
+    int a = 2 * (int)gridDim.x, b = args.tiles_q; // their greatest common divisor
+    while (b) {
+        const int rest = a - attest_divide(a, b) * b;
+        a = b;
+        b = rest;
+    }
+    return min(attest_divide(2 * (int)gridDim.x, a), args.batch * args.slots);
+}
+
+__device__ inline attest_tile tile_get(const attest_cuda_args &args, int together, int index)
+{
+    const int set = attest_divide(index, together * args.tiles_q), first = set * together, rest = index - first * args.tiles_q,
+              count = min(together, args.batch * args.slots - first), row = attest_divide(rest, count),
               head = first + rest - row * count, batch = attest_divide(head, args.slots);
-    Work work;
-    work.tile = attest_tile_of(args, batch, head - batch * args.slots, args.tiles_q - 1 - row);
-    work.there = index < args.tiles && work.tile.row_begin < work.tile.row_end;
-    work.keys = attest_tile_visible(args, work.tile);
-    work.first = work.keys.begin / KEYS;
-    work.count = work.there && work.keys.end > work.keys.begin ? (work.keys.end - 1) / KEYS - work.first + 1 : 0;
-    return work;
+    return attest_tile_of(args, batch, head - batch * args.slots, args.tiles_q - 1 - row);
 }
 
-// Whether a tile uses the place of Q: for Q, or where O has no place of its own for the zeros of a tile without keys.
-__device__ inline bool takes_q(const Work &work)
-{
-    return work.count > 0 || (!OWN_O && work.there);
-}
-
-// A place in a ring of STAGES buffers, and the parity of the barriers there.
-struct Ring {
+// A place in a ring of STAGES buffers of BYTES bytes and of their barriers, and the parity of the barriers there.
+template <int RING_STAGES, int BYTES> struct Ring {
+    uint32_t at, barrier; // addresses
     int stage;
     uint32_t parity;
-};
 
-__device__ inline void advance(Ring &ring)
-{
-    if (++ring.stage == STAGES) {
-        ring.stage = 0;
-        ring.parity ^= 1;
+    __device__ inline void advance()
+    {
+        if (++stage == RING_STAGES) {
+            stage = 0;
+            parity ^= 1;
+            at -= (RING_STAGES - 1) * BYTES;
+            barrier -= (RING_STAGES - 1) * 8;
+        } else {
+            at += BYTES;
+            barrier += 8;
+        }
     }
-}
+};
+using Ring_Q = Ring<Q_STAGES, Q_BYTES>;
+using Ring_KV = Ring<STAGES, KV_BYTES>;
+// From a barrier that says "full" to that which says "free".
+constexpr int Q_TO_FREE = Q_FREE - Q_FULL, KV_TO_FREE = K_FREE - K_FULL;
+static_assert(V_FREE - V_FULL == KV_TO_FREE, "K and V alike");
 
 /* ---- copies ---- */
 
-__device__ inline void copy_all(const attest_cuda_args &args, const attest_cuda_maps &maps, uint32_t base)
+__device__ inline Note &note_of(unsigned char *shared, int number)
 {
-    Ring ring = {0, 1};
-    uint32_t q_parity = 1;
-    for (int round = 0; round * (int)gridDim.x < args.tiles; round++) {
-        const Work work = work_get(args, tile_of_round(round));
-        if (!takes_q(work))
+    return *reinterpret_cast<Note *>(shared + SHARED_NOTES + number % NOTES * NOTE_BYTES);
+}
+
+// The note of tile `number`, the first of this block from `round` on; then the copy of its Q, once there is room.
+__device__ inline void announce(const attest_cuda_args &args, const attest_cuda_maps &maps, unsigned char *shared, int together,
+                                int number, int &round, Ring_Q &q)
+{
+    Note &note = note_of(shared, number);
+    note.count = -1;
+    for (; round * (int)gridDim.x < args.tiles && note.count < 0; round++) {
+        const int index = tile_of_round(round);
+        if (index >= args.tiles)
             continue;
-        barrier_wait(base + Q_FREE, q_parity);
-        q_parity ^= 1;
-        if (work.count == 0) {
-            barrier_arrive(base + Q_FULL);
+        const attest_tile tile = tile_get(args, together, index);
+        if (tile.row_begin >= tile.row_end)
             continue;
-        }
-        copy_rows(args, &maps.map[0], work.tile, base + SHARED_Q, base + Q_FULL);
+        // A tile without keys goes through one block, of which it sees nothing.
+        const attest_span keys = attest_tile_visible(args, tile);
+        const bool some = keys.end > keys.begin;
+        note.tile = tile;
+        note.first = some ? keys.begin / KEYS : 0;
+        note.count = some ? (keys.end - 1) / KEYS + 1 - note.first : 1;
+        note.end = keys.end;
+        note.seen = seen_by_some(args, tile.sequence);
+    }
+    barrier_wait(q.barrier + Q_TO_FREE, q.parity);
+    if (note.count > 0)
+        copy_rows(args, &maps.map[0], note.tile, q.at, q.barrier);
+    else
+        barrier_arrive(q.barrier);
+    q.advance();
+}
+
+// Q of a tile is asked for as early as it can be, which is behind the first keys of the tile before.
+__device__ inline void copy_all(const attest_cuda_args &args, const attest_cuda_maps &maps, unsigned char *shared, uint32_t base)
+{
+    constexpr int TO_V = SHARED_V - SHARED_K, TO_V_BARRIER = V_FULL - K_FULL;
+    Ring_Q q = {base + SHARED_Q, base + Q_FULL, 0, 1};
+    Ring_KV k = {base + SHARED_K, base + K_FULL, 0, 1};
+    const int together = heads_together(args);
+    int round = 0;
+    announce(args, maps, shared, together, 0, round, q);
+    for (int number = 0; note_of(shared, number).count > 0; number++) {
+        const Note &note = note_of(shared, number);
 #pragma unroll 1
-        for (int block = work.first; block < work.first + work.count; block++, advance(ring)) {
-            barrier_wait(base + K_FREE + 8 * ring.stage, ring.parity);
-            copy_keys(args, &maps.map[1], work.tile, base + SHARED_K + ring.stage * KV_BYTES, base + K_FULL + 8 * ring.stage,
-                      block * KEYS, work.keys.end);
-            barrier_wait(base + V_FREE + 8 * ring.stage, ring.parity);
-            copy_keys(args, &maps.map[2], work.tile, base + SHARED_V + ring.stage * KV_BYTES, base + V_FULL + 8 * ring.stage,
-                      block * KEYS, work.keys.end);
+        for (int block = 0; block < note.count; block++, k.advance()) {
+            barrier_wait(k.barrier + KV_TO_FREE, k.parity);
+            copy_keys(args, &maps.map[1], note.tile, k.at, k.barrier, (note.first + block) * KEYS, note.end);
+            barrier_wait(k.barrier + TO_V_BARRIER + KV_TO_FREE, k.parity);
+            copy_keys(args, &maps.map[2], note.tile, k.at + TO_V, k.barrier + TO_V_BARRIER, (note.first + block) * KEYS, note.end);
+            if (block == (Q_STAGES > 1 ? 0 : note.count - 1))
+                announce(args, maps, shared, together, number + 1, round, q);
         }
     }
 }
@@ -190,114 +236,151 @@ __device__ inline void turn_pass(int group)
     named_barrier_arrive(1 + (group + 1) % GROUPS, 2 * GROUP_THREADS);
 }
 
-// A barrier for the threads of a group alone.
-__device__ inline int own_barrier(int group)
+// O of the group's rows is normalised and written; and LSE. Four lanes have a row, and give it to each other in pieces of 16 bytes.
+template <bool WHOLE> // all columns are there
+__device__ inline void write_columns(const attest_cuda_args &args, uint16_t *to, const Output &O, int half, float factor,
+                                     bool there)
 {
-    return 1 + GROUPS + group;
-}
-
-// O is normalised and written, through shared memory, so that whole chunks are written; and LSE.
-__device__ inline void write_rows(const attest_cuda_args &args, const attest_tile &tile, const Rows &rows, const Output &O,
-                                  uint32_t base, int group)
-{
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
-    const int r = row_here(tile.row_begin + group * GROUP_Q);
-    const float upper = finish_row(args, tile, r, rows.m[0], rows.l[0], lane % 4 == 0),
-                lower = finish_row(args, tile, r + 8, rows.m[1], rows.l[1], lane % 4 == 0);
-    const uint32_t o_at = base + SHARED_O + (group * GROUP_Q + warp * 16) * PITCH;
 #pragma unroll
-    for (int step = 0; step < D / 16; step++) {
-        const float *o = O + step * 8;
-        const uint32_t pairs[4] = {pack(o[0] * upper, o[1] * upper), pack(o[2] * lower, o[3] * lower),
-                                   pack(o[4] * upper, o[5] * upper), pack(o[6] * lower, o[7] * lower)};
-        store_matrix_x4(o_at + step / 4 * Q_SLAB + lane % 16 * PITCH + (((step % 4 * 2 + lane / 16) ^ lane % 8) << 4), pairs);
+    for (int n = 0; n < D / 8; n += 4) {
+        uint32_t pairs[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            pairs[i] = pack(O[(n + i) * 4 + half * 2] * factor, O[(n + i) * 4 + half * 2 + 1] * factor);
+        transpose_quad(pairs);
+        if (!there)
+            continue;
+        const int chunk = n + threadIdx.x % 4;
+        if (WHOLE)
+            *reinterpret_cast<uint4 *>(to + chunk * 8) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+        else
+            write_chunk(args, to, chunk, pairs);
     }
-    __syncwarp(); // a warp's rows are its own: others need not wait
-    constexpr int CHUNKS = D / 8;
-#pragma unroll 4
-    for (int index = lane; index < 16 * CHUNKS; index += 32) {
-        const int row = index / CHUNKS, chunk = index % CHUNKS;
-        const uint4 value = load_shared_16(o_at + chunk / 8 * Q_SLAB + row * PITCH + ((chunk % 8 ^ row % 8) << 4));
-        const uint32_t pairs[4] = {value.x, value.y, value.z, value.w};
-        write_chunk(args, tile, tile.row_begin + group * GROUP_Q + warp * 16 + row, chunk, pairs);
-    }
-    __syncwarp(); // all of it has been read, and the next tile's may come
 }
 
-// One tile, for a warpgroup.
-__device__ inline void compute_tile(const attest_cuda_args &args, int round, const Work &work, uint32_t base, int group,
-                                    Ring &k_ring, Ring &v_ring, uint32_t &q_parity)
+__device__ inline void write_rows(const attest_cuda_args &args, const Note &note, Rows rows, const Output &O, float c, int group)
 {
-    const attest_tile &tile = work.tile;
-    const float c = needs_modifying(args) ? 1 : args.scale * LOG2_E;
-    const int first_row = tile.row_begin + group * GROUP_Q;
-    const attest_span all = seen_by_all(args, tile, first_row);
+    const attest_tile tile = note.tile;
+    const int r = row_here(tile.row_begin + group * GROUP_Q);
+    rows_end(rows, c);
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int row = r + half * 8;
+        const float factor = finish_row(args, tile, row, rows.m[half], rows.l[half], threadIdx.x % 4 == 0);
+        uint16_t *to = row_of_o(args, tile, row);
+        if (args.dim_v == D)
+            write_columns<true>(args, to, O, half, factor, row < tile.row_end);
+        else
+            write_columns<false>(args, to, O, half, factor, row < tile.row_end);
+    }
+}
+
+// Where a warpgroup is: a block of keys of a tile.
+struct Here {
+    int number, block, end; // of the tile; of keys; the last block that the warpgroup's rows see something of is before `end`
+    int leaves;             // 1 if the tile has one more, which is left to others
+    int blanks;             // 1 if there are keys in the tile's blocks that no row of the sequence sees
+    attest_span all;        // keys that all rows of the warpgroup see
+};
+
+// On to the next tile. False if there is none.
+__device__ inline bool next_tile(const attest_cuda_args &args, unsigned char *shared, Here &here, Ring_Q &q, int group)
+{
+    q.advance();
+    barrier_wait(q.barrier, q.parity);
+    const Note &note = note_of(shared, ++here.number);
+    const int count = attest_uniform(note.count);
+    here.block = attest_uniform(note.first);
+    here.end = here.block + count;
+    if (LEAVES) {
+        const int last_row = min(note.tile.row_begin + (group + 1) * GROUP_Q, note.tile.row_end) - 1;
+        const int own_end = attest_row_visible(args, note.tile.sequence, row_in_sequence(args, last_row)).end;
+        here.leaves = attest_uniform(count > 1 && own_end <= (here.end - 1) * KEYS);
+        here.end -= here.leaves;
+    }
+    here.blanks = attest_uniform(note.seen.begin > note.first * KEYS || note.seen.end < (note.first + note.count) * KEYS);
+    const attest_span all = seen_by_all(args, note.tile, note.tile.row_begin + group * GROUP_Q);
+    here.all.begin = attest_uniform(all.begin);
+    here.all.end = attest_uniform(all.end);
+    return count > 0;
+}
+
+__device__ inline void compute_all(const attest_cuda_args &args, unsigned char *shared, uint32_t base, int group)
+{
+    constexpr int TO_V = SHARED_V - SHARED_K, TO_V_BARRIER = V_FULL - K_FULL;
+    const bool modified = needs_modifying(args);
+    const float c = modified ? 1 : args.scale * LOG2_E;
+    const int own_barrier = 1 + GROUPS + group; // for the threads of the group alone
+    Ring_Q q = {base + SHARED_Q + (Q_STAGES - 1) * Q_BYTES + group * GROUP_Q * PITCH, base + Q_FULL + (Q_STAGES - 1) * 8,
+                Q_STAGES - 1, 1};                              // next_tile goes on to the first
+    Ring_KV k = {base + SHARED_K, base + K_FULL, 0, 0}, v = k; // V lies behind K, and is one block late
+    Here here = {-1};
     Rows rows;
     Output O;
-    rows_begin(rows, O);
-    if (takes_q(work)) {
-        barrier_wait(base + Q_FULL, q_parity);
-        q_parity ^= 1;
-    }
-    if (work.count > 0) {
-        const uint32_t q_at = base + SHARED_Q + group * GROUP_Q * PITCH;
-        Scores S;
-        Weights P;
-        float carry[2];
-        barrier_wait(base + K_FULL + 8 * k_ring.stage, k_ring.parity);
-        wgmma_fence();
-        begin_qk(S, q_at, base + SHARED_K + k_ring.stage * KV_BYTES);
-        wgmma_wait<0>();
-        settle(S);
-        warp_arrive(base + K_FREE + 8 * k_ring.stage);
-        advance(k_ring);
-        weigh(args, tile.sequence, all, first_row, S, rows, carry, c, work.first * KEYS);
-        round_weights(P, S);
-
-#pragma unroll 1
-        for (int block = work.first + 1; block < work.first + work.count; block++) {
-            const uint32_t v_at = base + SHARED_V + v_ring.stage * KV_BYTES;
-            barrier_wait(base + K_FULL + 8 * k_ring.stage, k_ring.parity);
-            turn_wait(group);
-            wgmma_fence();
-            begin_qk(S, q_at, base + SHARED_K + k_ring.stage * KV_BYTES);
-            barrier_wait(base + V_FULL + 8 * v_ring.stage, v_ring.parity);
-            blank_unseen(args, tile.sequence, v_at, (block - 1) * KEYS, own_barrier(group));
-            begin_pv(O, P, v_at);
-            turn_pass(group);
-            wgmma_wait<1>();
-            settle(S);
-            warp_arrive(base + K_FREE + 8 * k_ring.stage);
-            advance(k_ring);
-            weigh(args, tile.sequence, all, first_row, S, rows, carry, c, block * KEYS);
-            pin(rows.l[0] + rows.l[1]); // the weights, before O is waited for
-            wgmma_wait<0>();
-            settle(O);
-            warp_arrive(base + V_FREE + 8 * v_ring.stage);
-            advance(v_ring);
-            round_weights(P, S);
-            rescale(O, carry);
+    Scores S;
+    Weights P;
+    float carry[2];
+    rows_begin(rows);
+    output_begin(O);
+    for (;;) {
+        const Here before = here; // its weights are P
+        const Rows before_rows = rows;
+        const bool last = ++here.block >= here.end, pending = before.number >= 0;
+        bool more = true;
+        Ring_KV left = k;
+        if (last) {
+            if (LEAVES && before.leaves) {
+                barrier_wait(k.barrier, k.parity);
+                warp_arrive(k.barrier + KV_TO_FREE);
+                k.advance();
+                turn_wait(group);
+                turn_pass(group);
+            }
+            more = next_tile(args, shared, here, q, group);
+            rows_begin(rows);
         }
-        if (OWN_O)
-            warp_arrive(base + Q_FREE);
-        const uint32_t v_at = base + SHARED_V + v_ring.stage * KV_BYTES;
-        barrier_wait(base + V_FULL + 8 * v_ring.stage, v_ring.parity);
-        blank_unseen(args, tile.sequence, v_at, (work.first + work.count - 1) * KEYS, own_barrier(group));
+        if (pending) {
+            barrier_wait(v.barrier + TO_V_BARRIER, v.parity);
+            if (before.blanks)
+                blank(v.at + TO_V, note_of(shared, before.number).seen, before.block * KEYS, own_barrier);
+        }
+        if (more)
+            barrier_wait(k.barrier, k.parity);
+        turn_wait(group);
         wgmma_fence();
-        begin_pv(O, P, v_at);
+        begin_qk(S, q.at, k.at);     // without a tile any more: of something that was there, for nobody
+        begin_pv(O, P, v.at + TO_V); // likewise before the first
+        turn_pass(group);
+        wgmma_wait<1>();
+        settle(S);
+        if (more) {
+            warp_arrive(k.barrier + KV_TO_FREE);
+            if (here.block + 1 == here.end)
+                warp_arrive(q.barrier + Q_TO_FREE);
+            const attest_tile &tile = note_of(shared, here.number).tile;
+            weigh(args, modified, tile.sequence, here.all, tile.row_begin + group * GROUP_Q, S, rows, carry, c, here.block * KEYS);
+        }
+        pin(rows.l[0] + rows.l[1]); // the weights, before O is waited for
         wgmma_wait<0>();
         settle(O);
-        warp_arrive(base + V_FREE + 8 * v_ring.stage);
-        advance(v_ring);
-        if (!OWN_O)
-            named_barrier(own_barrier(group), GROUP_THREADS); // the warpgroup has read Q, whose place O takes
-    }
-    rows_end(rows, c);
-    // Where O takes most registers, what only the end needs is worked out again there.
-    write_rows(args, D > 192 ? work_get(args, tile_of_round(round + zero_here())).tile : tile, rows, O, base, group);
-    if (!OWN_O) {
-        proxy_fence(); // O has been written by threads where a copy will write Q
-        warp_arrive(base + Q_FREE);
+        if (pending)
+            warp_arrive(v.barrier + TO_V_BARRIER + KV_TO_FREE);
+        if (LEAVES && last && before.leaves) {
+            barrier_wait(left.barrier + TO_V_BARRIER, left.parity);
+            warp_arrive(left.barrier + TO_V_BARRIER + KV_TO_FREE);
+        }
+        v = k;
+        k.advance();
+        round_weights(P, S);
+        if (last) {
+            if (pending)
+                write_rows(args, note_of(shared, before.number), before_rows, O, c, group);
+            if (!more)
+                break;
+            output_begin(O);
+        } else {
+            rescale(O, carry);
+        }
     }
 }
 
@@ -309,8 +392,10 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
     if (threadIdx.x == 0) {
         for (int i = 0; i < 3; i++)
             map_prefetch(&maps.map[i]);
-        barrier_init(base + Q_FULL, 1);
-        barrier_init(base + Q_FREE, COMPUTING_WARPS);
+        for (int stage = 0; stage < Q_STAGES; stage++) {
+            barrier_init(base + Q_FULL + 8 * stage, 1);
+            barrier_init(base + Q_FREE + 8 * stage, COMPUTING_WARPS);
+        }
         for (int stage = 0; stage < STAGES; stage++) {
             barrier_init(base + K_FULL + 8 * stage, 1);
             barrier_init(base + K_FREE + 8 * stage, COMPUTING_WARPS);
@@ -325,18 +410,12 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
     if (group < 0) {
         registers_less<COPYING_REGISTERS>();
         if (threadIdx.x == 0)
-            copy_all(args, maps, base);
+            copy_all(args, maps, shared, base);
     } else {
         registers_more<COMPUTING_REGISTERS>();
-        Ring k_ring = {0, 0}, v_ring = {0, 0};
-        uint32_t q_parity = 0;
         if (group == GROUPS - 1)
             turn_pass(group);
-        for (int round = 0; round * (int)gridDim.x < args.tiles; round++) {
-            const Work work = work_get(args, tile_of_round(round));
-            if (work.there)
-                compute_tile(args, round, work, base, group, k_ring, v_ring, q_parity);
-        }
+        compute_all(args, shared, base, group);
         if (group == 0)
             turn_wait(group);
     }

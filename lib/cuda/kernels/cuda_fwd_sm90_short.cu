@@ -99,7 +99,8 @@ __device__ inline void copy_next(const attest_cuda_args &args, const attest_tens
 __device__ inline void attend(const attest_cuda_args &args, const attest_cuda_maps &maps, const attest_tile &tile,
                               const attest_span &keys, uint32_t base, int group, float c, Rows &rows, Output &O)
 {
-    const attest_span all = seen_by_all(args, tile, tile.row_begin);
+    const attest_span all = seen_by_all(args, tile, tile.row_begin), seen = seen_by_some(args, tile.sequence);
+    const bool modified = needs_modifying(args);
     const int end = keys.end > keys.begin ? (keys.end - 1) / KEYS + 1 : 0; // blocks
     const uint32_t k_at = base + SHARED_SHARES + group * SHARE_BYTES, v_at = k_at + KV_BYTES, k_full = base + K_FULL + 8 * group,
                    v_full = base + V_FULL + 8 * group, k_free = base + K_FREE + 8 * group, v_free = base + V_FREE + 8 * group;
@@ -109,7 +110,8 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_cuda_ma
         copy_keys(args, &maps.map[2], tile, v_at, v_full, block * KEYS, keys.end);
     }
     __syncwarp();
-    rows_begin(rows, O);
+    rows_begin(rows);
+    output_begin(O);
     barrier_wait(base + Q_FULL, 0); // also without a key: a block must not end while a copy is on its way
 #pragma unroll 1
     for (uint32_t parity = 0; block < end; block += GROUPS, parity ^= 1) {
@@ -125,11 +127,11 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_cuda_ma
         settle(S);
         if (more)
             copy_next(args, &maps.map[1], tile, k_at, k_full, k_free, parity, group, next, keys.end);
-        weigh(args, tile.sequence, all, tile.row_begin, S, rows, carry, c, block * KEYS);
+        weigh(args, modified, tile.sequence, all, tile.row_begin, S, rows, carry, c, block * KEYS);
         round_weights(P, S);
         rescale(O, carry);
         barrier_wait(v_full, parity);
-        blank_unseen(args, tile.sequence, v_at, block * KEYS, 1 + group);
+        blank(v_at, seen, block * KEYS, 1 + group);
         wgmma_fence();
         begin_pv(O, P, v_at);
         wgmma_wait<0>();
@@ -188,7 +190,8 @@ __device__ inline void write_joined(const attest_cuda_args &args, const attest_t
             }
         }
         const uint32_t pairs[4] = {pack(o[0], o[1]), pack(o[2], o[3]), pack(o[4], o[5]), pack(o[6], o[7])};
-        write_chunk(args, tile, tile.row_begin + row, chunk, pairs);
+        if (tile.row_begin + row < tile.row_end)
+            write_chunk(args, row_of_o(args, tile, tile.row_begin + row), chunk, pairs);
     }
 }
 

@@ -262,8 +262,9 @@ __device__ inline void pin(float value)
 #define OF_ALL_48(c) OF(c, 0), OF(c, 8), OF(c, 16), OF(c, 24), OF(c, 32), OF(c, 40)
 #define AT_ALL_64    AT_0 ", " AT_8 ", " AT_16 ", " AT_24 ", " AT_32 ", " AT_40 ", " AT_48 ", " AT_56
 #define OF_ALL_64(c) OF(c, 0), OF(c, 8), OF(c, 16), OF(c, 24), OF(c, 32), OF(c, 40), OF(c, 48), OF(c, 56)
-#define AT_ALL_88                                                                                                                  \
-    AT_0 ", " AT_8 ", " AT_16 ", " AT_24 ", " AT_32 ", " AT_40 ", " AT_48 ", " AT_56 ", " AT_64 ", " AT_72 ", " AT_80
+#define AT_ALL_80    AT_0 ", " AT_8 ", " AT_16 ", " AT_24 ", " AT_32 ", " AT_40 ", " AT_48 ", " AT_56 ", " AT_64 ", " AT_72
+#define OF_ALL_80(c) OF(c, 0), OF(c, 8), OF(c, 16), OF(c, 24), OF(c, 32), OF(c, 40), OF(c, 48), OF(c, 56), OF(c, 64), OF(c, 72)
+#define AT_ALL_88    AT_0 ", " AT_8 ", " AT_16 ", " AT_24 ", " AT_32 ", " AT_40 ", " AT_48 ", " AT_56 ", " AT_64 ", " AT_72 ", " AT_80
 #define OF_ALL_88(c)                                                                                                               \
     OF(c, 0), OF(c, 8), OF(c, 16), OF(c, 24), OF(c, 32), OF(c, 40), OF(c, 48), OF(c, 56), OF(c, 64), OF(c, 72), OF(c, 80)
 #define AT_ALL_96                                                                                                                  \
@@ -310,6 +311,7 @@ WGMMA_SS(64, 32, 0, 32, 33, 34)
 WGMMA_SS(80, 40, 0, 40, 41, 42)
 WGMMA_SS(96, 48, 0, 48, 49, 50)
 WGMMA_SS(128, 64, 0, 64, 65, 66)
+WGMMA_SS(160, 80, 0, 80, 81, 82)
 WGMMA_SS(176, 88, 0, 88, 89, 90)
 WGMMA_SS(192, 96, 0, 96, 97, 98)
 WGMMA_SS(256, 128, 0, 128, 129, 130)
