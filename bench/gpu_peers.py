@@ -283,8 +283,9 @@ def entries_of(problem, words, attest, kernel):
         return Entry(call, kernel=chosen)
 
     add("attest", lambda: attest_entry(kernel))
-    if "ladder" in words:
-        for name in attest.kernels(problem.dtype):
+    rung = f"cuda_fwd_{problem.dtype}_sm80"
+    if "ladder" in words or "sm80" in words:
+        for name in attest.kernels(problem.dtype) if "ladder" in words else [rung]:
             if "attest" not in entries or name != entries["attest"].result["kernel"]:
                 add(name, lambda name=name: attest_entry(name))
     for name in peers_of(problem):
@@ -384,9 +385,7 @@ def main():
     shapes = read_shapes(arguments.shapes)
     if arguments.problem:
         shapes = [("other", parse(text, windows=True), ["quick"]) for text in arguments.problem]
-    elif not arguments.groups:
-        shapes = [shape for shape in shapes if "asked" not in shape[2]]
-    else:
+    elif arguments.groups:
         shapes = [shape for shape in shapes if shape[0] in arguments.groups.split(",")]
     if arguments.quick and not arguments.groups:
         shapes = [shape for shape in shapes if "quick" in shape[2]]
