@@ -66,7 +66,7 @@
  *     rows_most #      query rows of a slot (seq_q * pack) that it takes at most; any number unless given
  *     tiles_most #     tiles of a problem that it takes at most; any number unless given
  *     cluster #        2, 4 or 8; 1 unless given. With launch = grid: blocks of a cluster, which are tiles of one slot that follow
- *                      each other, as its __cluster_dims__ says. With launch = joined: pieces of the keys of a tile, at most
+ *                      each other, as its __cluster_dims__ says. With launch = joined: pieces of the keys of a tile, at most; or 16
  *     map              q, k, v or o, then: rows N columns N swizzle N, which see attest_cuda_maps; up to four lines
  *     align #          bytes, a power of two; 0 unless given
  *     refuses          what it does not take, as words of a problem string: causal br wl wr softcap alibi bias sink lse varlenq
@@ -108,9 +108,9 @@ enum { ATTEST_CUDA_ABI = 1 };
  *   without dynamic shared memory. With ATTEST_INVARIANT split_keys depends on nothing but the manifest. Where splits is 1,
  *   attest_kernel writes O and LSE by itself: there is no `partial`, and attest_combine is not launched.
  *
- * - ATTEST_LAUNCH_JOINED: tiles * splits blocks, as with ATTEST_LAUNCH_SPLIT, but the pieces of a tile are the blocks of a cluster,
- *   1, 2, 4 or 8 of them, and join what they have by themselves. How many there are depends on the batch: such a kernel refuses
- *   `invariant`.
+ * - ATTEST_LAUNCH_JOINED: splits blocks for each tile, with the pieces that ATTEST_LAUNCH_SPLIT has, but they are a cluster, of 1, 2,
+ *   4, 8 or 16, and join what they have by themselves. In three dimensions, as ATTEST_LAUNCH_GRID: piece blockIdx.x % splits of tile
+ *   blockIdx.x / splits. How many there are depends on the batch: such a kernel refuses `invariant`.
  */
 typedef enum attest_cuda_launch {
     ATTEST_LAUNCH_TILE = 1,

@@ -8,7 +8,7 @@ warn="-std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Werror -Iinclude"
 check "build the driver" "$CC" $warn -shared -fPIC tests/cuda/fake_driver.c -o "$work/fake/libcuda.so.1" -lpthread
 # One that lacks a function, and one that lacks two which old drivers do lack.
 check "build an old one" "$CC" $warn -shared -fPIC -DcuGraphInstantiateWithFlags=cuGone tests/cuda/fake_driver.c -o "$work/old/libcuda.so.1"
-check "build one without the newest functions" "$CC" $warn -shared -fPIC -DcuLaunchKernelEx=cuGone1 -DcuTensorMapEncodeTiled=cuGone2 \
+check "build one without the newest functions" "$CC" $warn -shared -fPIC -DcuLaunchKernelEx=cuGone1 -DcuTensorMapEncodeTiled=cuGone2 -DcuOccupancyMaxActiveClusters=cuGone3 \
     tests/cuda/fake_driver.c -o "$work/hollow/libcuda.so.1"
 
 # says NAME SENTENCE COMMAND...: the first line of what the command prints, and that `auto` then is the CPU.

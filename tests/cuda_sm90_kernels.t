@@ -18,8 +18,10 @@ check "cuda_fwd_sm90 is right on some problems, bf16 d128" tests/cuda/emulate.sh
 # Q has one place; the last problem has tiles without keys between others.
 check "cuda_fwd_sm90 is right on some problems, f16 d192" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90.cu sm_90a f16 192 \
     fwd:f16:b1:hq8:hkv2:s200:d192:causal:lse fwd:f16:b1:h8:sq300:skv20:d192:wl=10
-check "cuda_fwd_sm90_split joins eight pieces" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_split.cu sm_90 bf16 128 \
-    fwd:bf16:b1:hq4:hkv1:sq3:skv1500:d128:lse:sink fwd:bf16:b2:h1:sq1:skv1100:d128:causal:br:lens
+# Eight and sixteen pieces; a ring that goes round; pages with a window that does not begin at one.
+check "cuda_fwd_sm90_split joins many pieces" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_split.cu sm_90 bf16 128 \
+    fwd:bf16:b1:hq4:hkv1:sq3:skv1500:d128:lse:sink fwd:bf16:b1:h1:sq1:skv2100:d128:causal:br:lens fwd:bf16:b1:h1:sq1:skv8500:d128:lse \
+    fwd:bf16:b2:hq4:hkv2:sq1:skv512:d128:br:wl=300:page=16,80:lse:lens
 
 . tests/cuda/mutant.sh
 kernel=cuda_fwd_sm90.cu arch=sm_90a
@@ -34,11 +36,14 @@ mutant $kernel "a copy before the other block has read" 's/barrier_wait(free, pa
 mutant $kernel "a copy before the other block's barriers are there" \
     '0,/cluster_arrive();/s/cluster_arrive();/__syncthreads();/;s|cluster_wait(); // the barriers.*||' fwd:f16:b1:h1:s100:d64
 kernel=cuda_fwd_sm90_split.cu arch=sm_90
-mutant $kernel "a block that leaves before others have read its piece" 's|cluster_wait(); // nobody reads.*||' fwd:f16:b1:h1:sq4:skv1500:d64
+mutant $kernel "pieces read before they are there" 's|barrier_wait(shared_address(shared) + SENT, 0); // the pieces.*|;|' fwd:f16:b1:h1:sq4:skv1500:d64
 [ -n "$long" ] || finish
 
-mutant $kernel "pieces read before they are there" 's|cluster_wait(); // the pieces.*||;0,/cluster_arrive();/s/cluster_arrive();/__syncthreads();/' fwd:f16:b1:h1:sq4:skv1500:d64
-mutant $kernel "pieces joined without their weights" 's/share(end.x, m)/1/' fwd:f16:b1:h1:sq4:skv1500:d64
+mutant $kernel "pieces joined without their weights" 's/share(end\[n\].x, most)/1/' fwd:f16:b1:h1:sq4:skv1500:d64
+mutant $kernel "pieces sent to blocks that may not have begun" 's|cluster_wait(); // all blocks have.*|;|' fwd:f16:b1:h1:sq1:skv1500:d64:causal
+mutant $kernel "a copy before all warps have read" 's/barrier_wait(base + FREE .*//' fwd:f16:b1:h1:sq1:skv20000:d64
+mutant $kernel "V behind the end of the keys that is not blanked" 's/^ *blank_key(v, key, lane);/;/' fwd:f16:b1:h1:sq1:skv100:d64:page=16,20
+mutant $kernel "blocks of keys that do not begin where pages do" 's/ \/ TILE_KV \* TILE_KV//' fwd:f16:b2:hq4:hkv2:sq1:skv512:d64:br:wl=300:page=16,80
 kernel=cuda_fwd_sm90.cu arch=sm_90a
 mutant $kernel "S read before it is waited for" 's/wgmma_wait<1>();//' fwd:f16:b1:h1:s300:d64
 mutant $kernel "O read before it is waited for" 's/^        wgmma_wait<0>();//' fwd:f16:b1:h1:s300:d64

@@ -51,7 +51,7 @@ struct made *kernel_make(uint32_t launch, uint32_t options)
         made->images[i].partial = made->images[i].facts.dim + 4;
     }
     for (uint32_t i = 0; i < count && launch == ATTEST_LAUNCH_JOINED; i++)
-        made->images[i].cluster = 8;
+        made->images[i].cluster = 16;
     made->kernel.refuses = launch == ATTEST_LAUNCH_JOINED ? ATTEST_INVARIANT : 0;
     return made;
 }

@@ -318,7 +318,7 @@ static void grids(void)
     static const struct {
         const char *line;
         uint32_t launch;
-        unsigned grid, combine; /* blocks */
+        unsigned grid, combine; /* blocks in the first dimension */
         int32_t splits, split_keys;
         size_t workspace;
     } want[] = {
@@ -340,14 +340,17 @@ static void grids(void)
         {"fwd:f16:b1:h4:sq1:skv32768:d64:invariant", ATTEST_LAUNCH_SPLIT, 512, 4, 128, 256, (size_t)512 * 32 * 68 * 4},
         {"fwd:f16:b100:h4:sq1:skv32768:d64", ATTEST_LAUNCH_SPLIT, 400, 0, 1, 32768, 0},
         {"fwd:f16:b100:h4:sq1:skv1000:d64:invariant", ATTEST_LAUNCH_SPLIT, 1600, 400, 4, 256, (size_t)1600 * 32 * 68 * 4},
-        /* a power of two, at most 8, and no more than there are tiles or multiprocessors */
-        {"fwd:f16:b2:h4:sq1:skv0:d64", ATTEST_LAUNCH_JOINED, 8, 0, 1, 64, 0},
-        {"fwd:f16:b1:h4:sq1:skv64:d64", ATTEST_LAUNCH_JOINED, 4, 0, 1, 64, 0},
-        {"fwd:f16:b1:h4:sq1:skv65:d64", ATTEST_LAUNCH_JOINED, 8, 0, 2, 64, 0},
-        {"fwd:f16:b1:h4:sq1:skv300:d64", ATTEST_LAUNCH_JOINED, 16, 0, 4, 128, 0},
-        {"fwd:f16:b1:h4:sq1:skv32768:d64", ATTEST_LAUNCH_JOINED, 32, 0, 8, 4096, 0},
-        {"fwd:f16:b10:h4:sq1:skv32768:d64", ATTEST_LAUNCH_JOINED, 80, 0, 2, 16384, 0},
-        {"fwd:f16:b100:h4:sq1:skv32768:d64", ATTEST_LAUNCH_JOINED, 400, 0, 1, 32768, 0},
+        /* a power of two, at most 16, no more than there are tiles, and of seven clusters of 16 or 14 of 8 at once */
+        {"fwd:f16:b2:h4:sq1:skv0:d64", ATTEST_LAUNCH_JOINED, 1, 0, 1, 64, 0},
+        {"fwd:f16:b1:h4:sq1:skv64:d64", ATTEST_LAUNCH_JOINED, 1, 0, 1, 64, 0},
+        {"fwd:f16:b1:h4:sq1:skv65:d64", ATTEST_LAUNCH_JOINED, 2, 0, 2, 64, 0},
+        {"fwd:f16:b1:h4:sq1:skv300:d64", ATTEST_LAUNCH_JOINED, 4, 0, 4, 128, 0},
+        {"fwd:f16:b1:h4:sq1:skv32768:d64", ATTEST_LAUNCH_JOINED, 16, 0, 16, 2048, 0},
+        {"fwd:f16:b1:h2:sq40:skv32768:d64", ATTEST_LAUNCH_JOINED, 32, 0, 16, 2048, 0},
+        {"fwd:f16:b1:h7:sq1:skv32768:d64", ATTEST_LAUNCH_JOINED, 16, 0, 16, 2048, 0},
+        {"fwd:f16:b2:h4:sq1:skv32768:d64", ATTEST_LAUNCH_JOINED, 8, 0, 8, 4096, 0},
+        {"fwd:f16:b10:h4:sq1:skv32768:d64", ATTEST_LAUNCH_JOINED, 2, 0, 2, 16384, 0},
+        {"fwd:f16:b100:h4:sq1:skv32768:d64", ATTEST_LAUNCH_JOINED, 1, 0, 1, 32768, 0},
     };
     for (size_t i = 0; i < sizeof want / sizeof *want; i++)
         for (int pdl = 0; pdl < 2; pdl++)
@@ -384,8 +387,9 @@ static void grids(void)
                         tap_check(!first->early, "the first kernel must not be early");
                         unsigned cluster = want[i].launch == ATTEST_LAUNCH_JOINED ? (unsigned)want[i].splits : 0;
                         tap_check(first->cluster == cluster, "clusters of %u", first->cluster);
-                        bool grid = want[i].launch == ATTEST_LAUNCH_GRID;
-                        tap_check(first->grid_y == (grid ? 4u : 1u) && first->grid_z == (grid ? 2u : 1u),
+                        bool grid = want[i].launch == ATTEST_LAUNCH_GRID || want[i].launch == ATTEST_LAUNCH_JOINED;
+                        tap_check(first->grid_y == (grid ? (unsigned)p.heads_q : 1u) &&
+                                      first->grid_z == (grid ? (unsigned)p.batch : 1u),
                                   "the grid is %u x %u x %u", first->grid, first->grid_y, first->grid_z);
                     }
                     if (launches == 2) {
@@ -438,6 +442,7 @@ static void clusters(void)
     } bad[] = {{ATTEST_LAUNCH_GRID, 3, 0, "has a cluster that cannot be"},
                {ATTEST_LAUNCH_GRID, 16, 0, "has a cluster that cannot be"},
                {ATTEST_LAUNCH_TILE, 2, 0, "has a cluster that cannot be"},
+               {ATTEST_LAUNCH_JOINED, 32, ATTEST_INVARIANT, "has a cluster that cannot be"},
                {ATTEST_LAUNCH_JOINED, 8, 0, "kernel.refuses must have ATTEST_INVARIANT"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         made->kernel.launch = bad[i].launch;

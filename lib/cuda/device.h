@@ -33,12 +33,14 @@ void gpu_leave(struct gpu *gpu, bool pushed);
 attest_status gpu_result(struct gpu *gpu, cu_result result, const char *what, struct text why);
 
 /* One image in the memory of a GPU, ready to be launched. */
+enum { CLUSTER_MOST = 16, CLUSTER_SIZES = 5 };
 struct loaded {
     struct loaded *next;
     uint64_t digest, bytes;
-    uint32_t launch, threads, shared; /* what it was made ready for */
-    cu_function kernel, combine;      /* combine is NULL unless the launch is split */
-    int blocks;                       /* of the kernel that one multiprocessor holds at once */
+    uint32_t launch, threads, shared, cluster; /* what it was made ready for */
+    cu_function kernel, combine;               /* combine is NULL unless the launch is split */
+    int blocks;                                /* of the kernel that one multiprocessor holds at once */
+    int clusters[CLUSTER_SIZES];               /* with launch = joined: of 2^i blocks, that the GPU holds at once */
 };
 attest_status image_load(struct gpu *gpu, const attest_cuda_kernel *kernel, const attest_cuda_image *image,
                          const struct loaded **loaded, struct text why);

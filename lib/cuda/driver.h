@@ -31,6 +31,7 @@ enum {
     CU_SHARED_BLOCK = 97,
     CU_FUNCTION_SHARED = 1,
     CU_FUNCTION_MOST_DYNAMIC_SHARED = 8,
+    CU_FUNCTION_WIDE_CLUSTERS = 14, /* of more than 8 blocks, which not every GPU with clusters has to have */
     CU_STREAM_APART = 1,
     CU_CAPTURE_OF_THREAD = 1,
     CU_CAPTURE_RELAXED = 2,
@@ -112,6 +113,8 @@ struct cu_launch_config {
               unsigned shared, cu_stream stream, void **parameters, void **extra))                                                 \
     OPTIONAL(launch_with, "cuLaunchKernelEx",                                                                                      \
              (const struct cu_launch_config *config, cu_function function, void **parameters, void **extra))                       \
+    OPTIONAL(clusters_at_once, "cuOccupancyMaxActiveClusters",                                                                     \
+             (int *clusters, cu_function function, const struct cu_launch_config *config))                                         \
     OPTIONAL(map_encode, "cuTensorMapEncodeTiled",                                                                                 \
              (void *map, int type, uint32_t rank, void *address, const uint64_t *sizes, const uint64_t *strides,                   \
               const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill))

@@ -29,25 +29,39 @@ static int64_t ceil_div(int64_t a, int64_t b)
 
 /* ---- plans ----------------------------------------------------------------------------------------------------------------- */
 
-/* Pieces of the keys. With ATTEST_INVARIANT they are those of the manifest. Otherwise they are whole tiles, as many as may be with a
- * block for each multiprocessor: on an H200 more blocks were slower at every length from 8192 to 65536 keys; and at least LEAST_TILES
- * of them, which takes as long as joining one more piece. Pieces that a cluster joins are fewer, may be of one tile, and are a power
- * of two. */
-static void split(attest_cuda_args *args, const attest_problem *p, const attest_cuda_image *image, int64_t room)
+/* Pieces of the keys, `most` units of keys at most.
+ *
+ * With ATTEST_INVARIANT they are those of the manifest. Otherwise they are whole tiles, as many as may be with a block for each
+ * multiprocessor: on an H200 more blocks were slower at every length from 8192 to 65536 keys; and at least LEAST_TILES of them, which
+ * takes as long as joining one more piece. */
+static int64_t pieces_apart(const attest_cuda_args *args, const attest_problem *p, int64_t most, int64_t multiprocessors)
 {
     enum { LEAST_TILES = 2 };
-    bool joined = image->cluster > 1;
+    if (has(p, ATTEST_INVARIANT))
+        return most;
+    int64_t pieces = multiprocessors / (args->tiles > 0 ? args->tiles : 1);
+    pieces = pieces > most / LEAST_TILES ? most / LEAST_TILES : pieces;
+    return pieces < 1 ? 1 : pieces;
+}
+
+/* Pieces that a cluster joins are a power of two, and may be of one tile; as many as may be with all clusters at once. */
+static int64_t pieces_joined(const attest_cuda_args *args, const attest_cuda_image *image, const struct loaded *loaded,
+                             int64_t most)
+{
+    int64_t pieces = 1;
+    for (int i = 1; 2 * pieces <= image->cluster && 2 * pieces <= most && args->tiles <= loaded->clusters[i]; i++)
+        pieces *= 2;
+    return pieces;
+}
+
+static void split(attest_cuda_args *args, const attest_problem *p, const attest_cuda_kernel *kernel, const attest_cuda_image *image,
+                  const struct loaded *loaded, int64_t multiprocessors)
+{
+    bool joined = kernel->launch == ATTEST_LAUNCH_JOINED;
     int64_t unit = has(p, ATTEST_INVARIANT) ? image->split_keys : (int64_t)image->facts.tile_kv,
-            most = p->seq_kv ? ceil_div(p->seq_kv, unit) : 1, pieces = most, least = joined ? 1 : LEAST_TILES;
-    if (!has(p, ATTEST_INVARIANT)) {
-        pieces = room / (args->tiles > 0 ? args->tiles : 1);
-        pieces = pieces > most / least ? most / least : pieces;
-        pieces = joined && pieces > image->cluster ? image->cluster : pieces;
-        pieces = pieces < 1 ? 1 : pieces;
-    }
-    while (joined && pieces & (pieces - 1))
-        pieces &= pieces - 1;
-    int64_t units = ceil_div(most, pieces);
+            most = p->seq_kv ? ceil_div(p->seq_kv, unit) : 1,
+            pieces = joined ? pieces_joined(args, image, loaded, most) : pieces_apart(args, p, most, multiprocessors),
+            units = ceil_div(most, pieces);
     args->split_keys = (int32_t)(units * unit < ATTEST_CUDA_UNBOUNDED ? units * unit : ATTEST_CUDA_UNBOUNDED / unit * unit);
     args->splits = joined ? (int32_t)pieces : (int32_t)(p->seq_kv ? ceil_div(p->seq_kv, args->split_keys) : 1);
     args->stride_partial = image->partial;
@@ -122,7 +136,7 @@ attest_status cuda_plan_create(struct gpu *gpu, const attest_cuda_kernel *kernel
     if (kernel->launch == ATTEST_LAUNCH_PERSISTENT && blocks > room)
         blocks = room;
     if (kernel->launch == ATTEST_LAUNCH_SPLIT || kernel->launch == ATTEST_LAUNCH_JOINED) {
-        split(args, p, image, gpu->info.multiprocessors);
+        split(args, p, kernel, image, loaded, gpu->info.multiprocessors);
         blocks *= args->splits;
         if (args->splits > 1 && kernel->launch == ATTEST_LAUNCH_SPLIT)
             *workspace = (size_t)blocks * image->facts.tile_q * image->partial * sizeof(float);
@@ -133,6 +147,11 @@ attest_status cuda_plan_create(struct gpu *gpu, const attest_cuda_kernel *kernel
     if (kernel->launch == ATTEST_LAUNCH_GRID) {
         int64_t cluster = image->cluster > 1 ? image->cluster : 1;
         made->grid[0] = (unsigned)(ceil_div(args->tiles_q, cluster) * cluster);
+        made->grid[1] = (unsigned)args->slots;
+        made->grid[2] = (unsigned)args->batch;
+    }
+    if (kernel->launch == ATTEST_LAUNCH_JOINED) {
+        made->grid[0] = (unsigned)(args->tiles_q * args->splits);
         made->grid[1] = (unsigned)args->slots;
         made->grid[2] = (unsigned)args->batch;
     }

@@ -37,12 +37,36 @@ static attest_status prepare(struct gpu *gpu, cu_module module, const char *name
     return gpu_result(gpu, gpu->driver->function_get(&ignored, CU_FUNCTION_SHARED, *function), what, why);
 }
 
+/* Blocks of a cluster lie side by side on the GPU, in groups of multiprocessors that are not all of the same size: only the driver knows
+ * how many clusters there is room for. */
+static attest_status count_clusters(struct gpu *gpu, const attest_cuda_image *image, struct loaded *made, struct text why)
+{
+    enum { PORTABLE = 8 };
+    if (image->cluster > PORTABLE) {
+        cu_result result = gpu->driver->function_set(made->kernel, CU_FUNCTION_WIDE_CLUSTERS, 1);
+        TRY(gpu_result(gpu, result, "the kernel does not get clusters of more than 8 blocks", why));
+    }
+    for (unsigned i = 0, size = 1; size <= image->cluster; i++, size *= 2) {
+        struct cu_launch_attribute cluster = {.id = CU_LAUNCH_CLUSTER, .value.cluster = {size, 1, 1}};
+        struct cu_launch_config config = {.grid = {size, 1, 1},
+                                          .block = {image->facts.threads, 1, 1},
+                                          .shared = image->facts.dynamic_shared,
+                                          .attributes = &cluster,
+                                          .attribute_count = 1};
+        cu_result result = gpu->driver->clusters_at_once(&made->clusters[i], made->kernel, &config);
+        TRY(gpu_result(gpu, result, "the GPU does not say how many clusters it holds", why));
+    }
+    return ATTEST_OK;
+}
+
 static attest_status examine(struct gpu *gpu, const attest_cuda_kernel *kernel, const attest_cuda_image *image, cu_module module,
                              struct loaded *made, struct text why)
 {
     TRY(prepare(gpu, module, ATTEST_CUDA_KERNEL, image->facts.dynamic_shared, &made->kernel, why));
     if (kernel->launch == ATTEST_LAUNCH_SPLIT)
         TRY(prepare(gpu, module, ATTEST_CUDA_COMBINE, 0, &made->combine, why));
+    if (kernel->launch == ATTEST_LAUNCH_JOINED)
+        TRY(count_clusters(gpu, image, made, why));
     cu_result result =
         gpu->driver->blocks_per_sm(&made->blocks, made->kernel, (int)image->facts.threads, image->facts.dynamic_shared);
     TRY(gpu_result(gpu, result, "the GPU does not say how many blocks it holds", why));
@@ -71,7 +95,7 @@ static attest_status load(struct gpu *gpu, const attest_cuda_kernel *kernel, con
 static bool is_same(const struct loaded *a, const struct loaded *b)
 {
     return a->digest == b->digest && a->bytes == b->bytes && a->launch == b->launch && a->threads == b->threads &&
-           a->shared == b->shared;
+           a->shared == b->shared && a->cluster == b->cluster;
 }
 
 attest_status image_load(struct gpu *gpu, const attest_cuda_kernel *kernel, const attest_cuda_image *image,
@@ -81,7 +105,8 @@ attest_status image_load(struct gpu *gpu, const attest_cuda_kernel *kernel, cons
                                   .bytes = image->bytes,
                                   .launch = kernel->launch,
                                   .threads = image->facts.threads,
-                                  .shared = image->facts.dynamic_shared};
+                                  .shared = image->facts.dynamic_shared,
+                                  .cluster = image->cluster};
     attest_status status = ATTEST_OK;
     pthread_mutex_lock(&gpu->lock);
     struct loaded *found = gpu->loaded;

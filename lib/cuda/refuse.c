@@ -37,7 +37,7 @@ static const char *image_fault(const attest_cuda_kernel *kernel, const attest_cu
         return "has split_keys and partial that do not go with the kernel's launch";
     if (image->align & (image->align - 1) || image->align > 128 || (kernel->map_count && image->align < 16))
         return "has an align that cannot be";
-    if (image->cluster & (image->cluster - 1) || image->cluster > 8 ||
+    if (image->cluster & (image->cluster - 1) || image->cluster > (kernel->launch == ATTEST_LAUNCH_JOINED ? CLUSTER_MOST : 8) ||
         (image->cluster > 1 && kernel->launch != ATTEST_LAUNCH_GRID && kernel->launch != ATTEST_LAUNCH_JOINED))
         return "has a cluster that cannot be";
     for (uint32_t i = 0; i < kernel->map_count; i++)
@@ -213,7 +213,8 @@ static attest_status check_sizes(const attest_cuda_kernel *kernel, const attest_
     int64_t pieces = image->split_keys && has(p, ATTEST_INVARIANT) ? p->seq_kv / image->split_keys + 1 : 1;
     if (__builtin_mul_overflow(p->batch * (p->heads_q / pack), tiles * pieces, &blocks) || blocks > INT32_MAX)
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it would have more than 2^31 blocks");
-    if (kernel->launch == ATTEST_LAUNCH_GRID && (p->batch > GRID_MOST || p->heads_q / pack > GRID_MOST))
+    if ((kernel->launch == ATTEST_LAUNCH_GRID || kernel->launch == ATTEST_LAUNCH_JOINED) &&
+        (p->batch > GRID_MOST || p->heads_q / pack > GRID_MOST))
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it takes at most %d sequences and heads", GRID_MOST);
     if (image->tiles_most && has(p, ATTEST_INVARIANT))
         return fail(why, ATTEST_ERROR_UNSUPPORTED,
@@ -256,7 +257,7 @@ static attest_status check_maps(const struct gpu *gpu, const attest_cuda_kernel 
     enum { SWIZZLE_ROWS = 8 };
     if (kernel->map_count && !gpu->driver->map_encode)
         return fail(why, ATTEST_ERROR_UNAVAILABLE, "it needs tensor maps, and the NVIDIA driver is too old to make them");
-    if (kernel->launch == ATTEST_LAUNCH_JOINED && !gpu->driver->launch_with)
+    if (kernel->launch == ATTEST_LAUNCH_JOINED && (!gpu->driver->launch_with || !gpu->driver->clusters_at_once))
         return fail(why, ATTEST_ERROR_UNAVAILABLE, "it needs clusters, and the NVIDIA driver is too old to launch them");
     for (uint32_t i = 0; i < kernel->map_count && has(p, ATTEST_PAGED); i++) {
         int64_t rows = image->map_rows[i], page = p->page_size;

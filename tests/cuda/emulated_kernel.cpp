@@ -79,9 +79,11 @@ extern "C" void emulated_launch(const attest_cuda_args *args, const attest_cuda_
         grid((unsigned)args->tiles_q, (unsigned)args->slots, (unsigned)args->batch, manifest.cluster, chosen, bytes, one_thread);
     else if (manifest.launch == ATTEST_LAUNCH_PERSISTENT)
         grid(tiles < PERSISTENT_BLOCKS ? tiles : PERSISTENT_BLOCKS, 1, 1, 1, chosen, bytes, one_thread);
-    else
-        grid(tiles * (unsigned)args->splits, 1, 1, manifest.launch == ATTEST_LAUNCH_JOINED ? (unsigned)args->splits : 1, chosen,
+    else if (manifest.launch == ATTEST_LAUNCH_JOINED)
+        grid((unsigned)(args->tiles_q * args->splits), (unsigned)args->slots, (unsigned)args->batch, (unsigned)args->splits, chosen,
              bytes, one_thread);
+    else
+        grid(tiles * (unsigned)args->splits, 1, 1, 1, chosen, bytes, one_thread);
 #if EMULATED_SPLIT
     if (args->splits > 1)
         grid(tiles, 1, 1, 1, chosen, 0, one_thread_of_combine);

@@ -30,6 +30,7 @@
 #define __shared__
 #define __grid_constant__
 #define __forceinline__ inline
+#define __noinline__    inline
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
 #define __align__(bytes)
@@ -52,8 +53,8 @@ extern unsigned char shared[]; /* what extern __shared__ memory is: kernels have
 
 namespace emulation
 {
-constexpr int STACK = 64 * 1024, WARP = 32, MOST_NAMED = 16, MOST_BLOCKS = 8; /* of a cluster */
-constexpr int MOST_THREADS = MOST_BLOCKS * 1024;                              /* likewise */
+constexpr int STACK = 64 * 1024, WARP = 32, MOST_NAMED = 16, MOST_BLOCKS = 16; /* of a cluster */
+constexpr int MOST_THREADS = MOST_BLOCKS * 1024;                               /* likewise */
 constexpr uint32_t SHARED_BASE = 1024, SHARED_MOST = 232448; /* as on a GPU, whose first kilobyte of shared memory is not ours */
 
 struct Place {
@@ -599,6 +600,11 @@ inline bool __any_sync(unsigned mask, bool here)
 inline bool __all_sync(unsigned mask, bool here)
 {
     return __ballot_sync(mask, !here) == 0;
+}
+
+inline int __clz(int value)
+{
+    return value ? __builtin_clz((unsigned)value) : 32;
 }
 
 inline uint32_t atomicOr(uint32_t *at, uint32_t bits)

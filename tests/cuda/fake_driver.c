@@ -42,6 +42,7 @@ struct function {
     struct module *module;
     char name[32];
     int most_shared;
+    bool wide_clusters;
 };
 struct stream {
     bool captures;
@@ -463,6 +464,10 @@ int cuFuncSetAttribute(void *function, int attribute, int value)
 {
     BEGIN;
     struct function *of = function;
+    if (attribute == 14) {
+        of->wide_clusters = value != 0;
+        return 0;
+    }
     if (attribute != 8 || value > devices[of->module->device].shared)
         return 1;
     of->most_shared = value > of->most_shared ? value : of->most_shared;
@@ -475,6 +480,44 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int
     BEGIN;
     (void)function, (void)threads, (void)shared;
     *blocks = fake_cuda.blocks_per_sm;
+    return 0;
+}
+
+/* As in cuda.h. */
+struct attribute {
+    int id;
+    char pad[4];
+    union {
+        char pad[64];
+        int allowed;
+        unsigned cluster[3];
+    } value;
+};
+struct config {
+    unsigned grid[3], block[3], shared;
+    void *stream;
+    struct attribute *attributes;
+    unsigned count;
+};
+
+static bool can_be_cluster(const struct function *function, const struct config *config, const struct attribute *attribute)
+{
+    unsigned size = attribute->value.cluster[0];
+    return size && size <= (function->wide_clusters ? 16 : 8) && config->grid[0] % size == 0 && attribute->value.cluster[1] == 1 &&
+           attribute->value.cluster[2] == 1;
+}
+
+/* The multiprocessors are in groups of 18, in which clusters have to lie. */
+int cuOccupancyMaxActiveClusters(int *clusters, void *function, const struct config *config);
+int cuOccupancyMaxActiveClusters(int *clusters, void *function, const struct config *config)
+{
+    BEGIN;
+    const struct function *of = function;
+    if (config->count != 1 || config->attributes->id != 4 || !can_be_cluster(of, config, config->attributes) ||
+        (int)config->shared > of->most_shared || !config->block[0])
+        return 1;
+    int size = (int)config->attributes->value.cluster[0], room = devices[of->module->device].sms;
+    *clusters = room / 18 * (18 / size) + room % 18 / size;
     return 0;
 }
 
@@ -519,23 +562,6 @@ int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned 
                           parameters);
 }
 
-/* As in cuda.h. */
-struct attribute {
-    int id;
-    char pad[4];
-    union {
-        char pad[64];
-        int allowed;
-        unsigned cluster[3];
-    } value;
-};
-struct config {
-    unsigned grid[3], block[3], shared;
-    void *stream;
-    struct attribute *attributes;
-    unsigned count;
-};
-
 int cuLaunchKernelEx(const struct config *config, void *function, void **parameters, void **extra);
 int cuLaunchKernelEx(const struct config *config, void *function, void **parameters, void **extra)
 {
@@ -545,8 +571,7 @@ int cuLaunchKernelEx(const struct config *config, void *function, void **paramet
         return 1;
     bool early = attribute->id == 6 && attribute->value.allowed == 1;
     unsigned cluster = attribute->id == 4 ? attribute->value.cluster[0] : 0;
-    if (attribute->id == 4 &&
-        (!cluster || config->grid[0] % cluster || attribute->value.cluster[1] != 1 || attribute->value.cluster[2] != 1))
+    if (attribute->id == 4 && !can_be_cluster(function, config, attribute))
         return 1;
     return launch(function, config->grid, config->block, config->shared, config->stream, early, cluster, parameters);
 }

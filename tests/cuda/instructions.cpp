@@ -514,6 +514,42 @@ static void test_multicast()
             64, blocks);
 }
 
+/* Every block sends some floats to each of them, itself too; they come no sooner than somebody waits for them. */
+static void test_sending()
+{
+    tap_case("sending");
+    for (int blocks = 1; blocks <= 16; blocks *= 2)
+        run(
+            [] {
+                const int blocks = emulation::blocks, rank = cluster_rank();
+                if (threadIdx.x == 0) {
+                    barrier_init(SIGNAL, 1);
+                    barrier_init_fence();
+                    barrier_expect(SIGNAL, blocks * 24);
+                }
+                cluster_arrive_relaxed();
+                cluster_wait();
+                if ((int)threadIdx.x < blocks) {
+                    const float value = (float)(rank * 100 + (int)threadIdx.x);
+                    send_16(BASE + rank * 16, SIGNAL, (int)threadIdx.x, make_float4(value, 1, 2, 3));
+                    send_8(BASE + 512 + rank * 8, SIGNAL, (int)threadIdx.x, make_float2(4, value));
+                }
+                if ((int)threadIdx.x == rank)
+                    tap_check(shared[rank * 16] == 0xff, "nothing is there before the wait");
+                barrier_wait(SIGNAL, 0);
+                for (int from = 0; from < blocks; from++) {
+                    float4 four;
+                    float2 two;
+                    memcpy(&four, shared + from * 16, sizeof four);
+                    memcpy(&two, shared + 512 + from * 8, sizeof two);
+                    const float value = (float)(from * 100 + rank);
+                    tap_check(four.x == value && four.y == 1 && four.z == 2 && four.w == 3 && two.x == 4 && two.y == value,
+                              "block %d has from %d: %g %g", rank, from, four.x, two.y);
+                }
+            },
+            32, blocks);
+}
+
 /* Who does not wait until the other block has read its part takes it away. */
 static void test_overrun()
 {
@@ -768,6 +804,29 @@ static void test_cluster_misuse()
         if (threadIdx.x == 0)
             map_load_4_multicast(BASE, &map_here, FULL, 0, 0, 0, 0, 7);
     });
+    must_stop_2("sending to a block that has left", "has ended", [] {
+        make_cluster_barriers();
+        if (cluster_rank() == 1 && threadIdx.x == 0)
+            send_8(BASE, SIGNAL, 0, make_float2(0, 0));
+    });
+    must_stop_2("sending before the cluster's barrier is waited for", "cluster_wait", [] {
+        if (cluster_rank() == 1 && threadIdx.x == 0) {
+            barrier_init(SIGNAL, 1);
+            barrier_init_fence();
+        }
+        if (cluster_rank() == 0 && threadIdx.x == 0 && emulation::order == emulation::LAST_FIRST)
+            send_8(BASE, SIGNAL, 1, make_float2(0, 0));
+        cluster_arrive();
+        cluster_wait();
+    });
+    must_stop_2("sending to a barrier that is not known", "barrier_init_fence", [] {
+        if (threadIdx.x == 0)
+            barrier_init(SIGNAL, 1);
+        cluster_arrive();
+        cluster_wait();
+        if (threadIdx.x == 0)
+            send_8(BASE, SIGNAL, 1 - cluster_rank(), make_float2(0, 0));
+    });
     must_stop_2("cluster_wait alone", "without cluster_arrive", [] { cluster_wait(); });
     must_stop_2("cluster_arrive twice", "a second time", [] {
         cluster_arrive();
@@ -789,6 +848,7 @@ int main(int argc, char **argv)
                                             {"misuse", test_misuse},
                                             {"cluster", test_cluster_barrier},
                                             {"multicast", test_multicast},
+                                            {"sending", test_sending},
                                             {"overrun", test_overrun},
                                             {"unannounced", test_unannounced},
                                             {"cluster misuse", test_cluster_misuse}};

@@ -179,6 +179,11 @@ inline void cluster_arrive()
     count(cluster);
 }
 
+inline void cluster_arrive_relaxed()
+{
+    cluster_arrive();
+}
+
 inline void cluster_wait()
 {
     using namespace emulation;
@@ -190,32 +195,8 @@ inline void cluster_wait()
     self.arrived = -1;
 }
 
-namespace emulation
-{
-/* What another block has there now. */
-template <typename Value> inline Value load_over_there(uint32_t from, int rank)
-{
-    Value value;
-    if (rank < 0 || rank >= blocks)
-        stop("block %d of a cluster of %d", rank, blocks);
-    if (has_ended(rank))
-        stop("block %d of the cluster has ended, and its shared memory is read", rank);
-    memcpy(&value, shared_of(rank, from, sizeof value, sizeof value), sizeof value);
-    return value;
-}
-} // namespace emulation
-
-inline float4 load_at_16(uint32_t from, int rank)
-{
-    return emulation::load_over_there<float4>(from, rank);
-}
-
-inline float2 load_at_8(uint32_t from, int rank)
-{
-    return emulation::load_over_there<float2>(from, rank);
-}
-
 /* ---- bulk tensor copies ---- */
+
 
 namespace emulation
 {
@@ -341,6 +322,35 @@ inline void check_stores()
 }
 inline const bool stores_are_checked = (at_end_of_block().push_back(check_stores), true);
 } // namespace emulation
+
+namespace emulation
+{
+/* To another block's shared memory, where it arrives as bulk loads do. */
+template <typename Value> inline void send(uint32_t to, uint32_t barrier, int rank, Value value)
+{
+    if (!barrier_over_there(rank, barrier).known)
+        stop("bytes for the barrier at shared address %u, whose maker has not called barrier_init_fence", barrier);
+    memset(shared_of(rank, to, sizeof value, sizeof value), 0xff, sizeof value);
+    arriving.push_back([=] {
+        if (has_ended(rank))
+            stop("block %d of the cluster has ended, and what was sent to it arrives at shared address %u", rank, to);
+        memcpy(memory_of(rank) + (to - SHARED_BASE), &value, sizeof value);
+        MemoryBarrier &complete = barrier_of(rank, barrier);
+        complete.bytes -= (int64_t)sizeof value;
+        barrier_look(complete);
+    });
+}
+} // namespace emulation
+
+inline void send_16(uint32_t to, uint32_t barrier, int rank, float4 value)
+{
+    emulation::send(to, barrier, rank, value);
+}
+
+inline void send_8(uint32_t to, uint32_t barrier, int rank, float2 value)
+{
+    emulation::send(to, barrier, rank, value);
+}
 
 inline void map_prefetch(const attest_tensor_map *map)
 {

@@ -229,9 +229,9 @@ static void manifest_bad(void)
         {"summary = a test", "tiles = 48x64 32x32 48x64", "k.manifest:2: 48x64 is there twice"},
         {"summary = a test", "tiles =", "k.manifest:2: tiles is empty"},
         {"summary = a test", "rows_most = 0 - 1", "rows_most is -1 for f16 d64 sm_80"},
-        {"summary = a test", "cluster = 3", "cluster must be 1, 2, 4 or 8"},
+        {"summary = a test", "cluster = 3", "cluster must be 1, 2, 4 or 8, or with launch = joined 16"},
         {"summary = a test", "cluster = 2", "clusters need launch = grid or joined, and sm_90 or later"},
-        {"launch = tile", "launch = joined", "launch = joined needs cluster = 2, 4 or 8, and refuses = invariant"},
+        {"launch = tile", "launch = joined", "launch = joined needs cluster = 2, 4, 8 or 16, and refuses = invariant"},
         {"space = tile_q", "space = registers", "k.manifest:19: 'registers' cannot be searched"},
         {"summary = a test", "summary = \xff", "k.manifest:2: the value of summary is not UTF-8 text"},
     };

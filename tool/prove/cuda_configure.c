@@ -26,7 +26,7 @@ static const struct {
     [CUDA_PARTIAL] = {"partial", 0, 4096, 0},
     [CUDA_ROWS_MOST] = {"rows_most", 0, ATTEST_CUDA_SIZES - 1, 0},
     [CUDA_TILES_MOST] = {"tiles_most", 0, ATTEST_CUDA_SIZES - 1, 0},
-    [CUDA_CLUSTER] = {"cluster", 1, 8, 1},
+    [CUDA_CLUSTER] = {"cluster", 1, 16, 1},
     [CUDA_ALIGN] = {"align", 0, 128, 0},
     [CUDA_MMA_QK] = {"mma_qk", 0, 1 << 20, 0},
     [CUDA_MMA_PV] = {"mma_pv", 0, 1 << 20, 0},
@@ -97,13 +97,13 @@ static bool consistent(const struct cuda_manifest *manifest, const struct cuda_c
         wrong = "threads must be a multiple of 32";
     else if (n[CUDA_ALIGN] & (n[CUDA_ALIGN] - 1))
         wrong = "align must be a power of two";
-    else if (n[CUDA_CLUSTER] & (n[CUDA_CLUSTER] - 1))
-        wrong = "cluster must be 1, 2, 4 or 8";
+    else if (n[CUDA_CLUSTER] & (n[CUDA_CLUSTER] - 1) || (n[CUDA_CLUSTER] > 8 && manifest->launch != ATTEST_LAUNCH_JOINED))
+        wrong = "cluster must be 1, 2, 4 or 8, or with launch = joined 16";
     else if (n[CUDA_CLUSTER] > 1 && ((manifest->launch != ATTEST_LAUNCH_GRID && manifest->launch != ATTEST_LAUNCH_JOINED) ||
                                      cuda_limits[configuration->arch].number < 90))
         wrong = "clusters need launch = grid or joined, and sm_90 or later";
     else if (manifest->launch == ATTEST_LAUNCH_JOINED && (n[CUDA_CLUSTER] < 2 || !(manifest->refuses & ATTEST_INVARIANT)))
-        wrong = "launch = joined needs cluster = 2, 4 or 8, and refuses = invariant";
+        wrong = "launch = joined needs cluster = 2, 4, 8 or 16, and refuses = invariant";
     else if (manifest->map_count && n[CUDA_ALIGN] < 16)
         wrong = "tensor maps need align = 16, or 32, 64, 128";
     else if (manifest->map_count && cuda_limits[configuration->arch].number < 90)

@@ -4,6 +4,8 @@
  *
  *     #define WARP_ROWS 32
  *
+ * and, if not all of them work on tiles, how many threads do: COMPUTING_THREADS.
+ *
  * The tile is TILE_Q rows, and keys come in blocks of TILE_KV. Warps stand in a grid of WARPS_Q x WARPS_KV: warp (q, kv) owns
  * WARP_ROWS rows of the tile for all of the keys that are its share, WARP_KV keys of every block. With WARPS_KV > 1 the shares are
  * joined at the end, in order.
@@ -26,7 +28,10 @@
 
 #include "mma_sm80.cuh"
 
-constexpr int D = ATTEST_DIM, TILE_Q = ATTEST_TILE_Q, TILE_KV = ATTEST_TILE_KV, STAGES = ATTEST_STAGES, THREADS = ATTEST_THREADS;
+#ifndef COMPUTING_THREADS
+#define COMPUTING_THREADS ATTEST_THREADS
+#endif
+constexpr int D = ATTEST_DIM, TILE_Q = ATTEST_TILE_Q, TILE_KV = ATTEST_TILE_KV, STAGES = ATTEST_STAGES, THREADS = COMPUTING_THREADS;
 constexpr int WARPS = THREADS / 32, WARPS_Q = TILE_Q / WARP_ROWS, WARPS_KV = WARPS / WARPS_Q, WARP_KV = TILE_KV / WARPS_KV;
 constexpr int M = WARP_ROWS / 16;        // fragments of rows that a warp has
 constexpr int CHUNKS = D / 8;            // of a row

@@ -80,6 +80,12 @@ __device__ inline void cluster_arrive()
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
 
+// The same, but nothing that this thread wrote is promised to be seen, except for barriers behind barrier_init_fence.
+__device__ inline void cluster_arrive_relaxed()
+{
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+
 __device__ inline void cluster_wait()
 {
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
@@ -97,33 +103,29 @@ __device__ inline void barrier_arrive_at(uint32_t at, int rank)
                  : "memory");
 }
 
-// What lies at the same address in block `rank`.
-__device__ inline float4 load_at_16(uint32_t from, int rank)
+// To the same address in block `rank`, which has begun. The barrier at the same address there counts the bytes.
+__device__ inline void send_16(uint32_t to, uint32_t barrier, int rank, float4 value)
 {
-    float4 value;
     asm volatile("{\n"
-                 ".reg .b32 there;\n"
-                 "mapa.shared::cluster.u32 there, %4, %5;\n"
-                 "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n"
-                 "}"
-                 : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
-                 : "r"(from), "r"(rank)
+                 ".reg .b32 there, counter;\n"
+                 "mapa.shared::cluster.u32 there, %0, %2;\n"
+                 "mapa.shared::cluster.u32 counter, %1, %2;\n"
+                 "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [there], {%3, %4, %5, %6}, [counter];\n"
+                 "}" ::"r"(to),
+                 "r"(barrier), "r"(rank), "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w)
                  : "memory");
-    return value;
 }
 
-__device__ inline float2 load_at_8(uint32_t from, int rank)
+__device__ inline void send_8(uint32_t to, uint32_t barrier, int rank, float2 value)
 {
-    float2 value;
     asm volatile("{\n"
-                 ".reg .b32 there;\n"
-                 "mapa.shared::cluster.u32 there, %2, %3;\n"
-                 "ld.shared::cluster.v2.f32 {%0, %1}, [there];\n"
-                 "}"
-                 : "=f"(value.x), "=f"(value.y)
-                 : "r"(from), "r"(rank)
+                 ".reg .b32 there, counter;\n"
+                 "mapa.shared::cluster.u32 there, %0, %2;\n"
+                 "mapa.shared::cluster.u32 counter, %1, %2;\n"
+                 "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [there], {%3, %4}, [counter];\n"
+                 "}" ::"r"(to),
+                 "r"(barrier), "r"(rank), "f"(value.x), "f"(value.y)
                  : "memory");
-    return value;
 }
 
 /* ---- bulk copies of a box of a tensor ---- */
@@ -161,6 +163,21 @@ __device__ inline void map_load_4_multicast(uint32_t to, const attest_tensor_map
         "%5, %6}], [%2], %7;" ::"r"(to),
         "l"(map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "h"(blocks)
         : "memory");
+}
+
+/* ---- one lane of a warp ---- */
+
+// True for one lane. The compiler knows that it is one, and needs no loop around what takes its operands once for the warp.
+__device__ inline bool elect_one()
+{
+    uint32_t elected;
+    asm volatile("{\n"
+                 ".reg .pred one;\n"
+                 "elect.sync _|one, 0xffffffff;\n"
+                 "selp.u32 %0, 1, 0, one;\n"
+                 "}"
+                 : "=r"(elected));
+    return elected != 0;
 }
 
 /* ---- registers ---- */
