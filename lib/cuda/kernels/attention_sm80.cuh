@@ -10,14 +10,16 @@
  * WARP_ROWS rows of the tile for all of the keys that are its share, WARP_KV keys of every block. With WARPS_KV > 1 the shares are
  * joined at the end, in order.
  *
- * Memory. Shared: Q[TILE_Q][D], then STAGES times K[TILE_KV][D] and V[TILE_KV][D], then a bit for each key of a block, then what each
- * warp has to know of its masks, which would take registers otherwise. A row of D
- * elements is cut into chunks of 16 bytes, and chunk c of row r lies where chunk c ^ swizzle(r) would: so eight rows of one column
- * of chunks, which is what ldmatrix reads at a time, lie in different banks. Registers: S and P (the same ones), O, the rows'
- * maximum m and sum l; Q too where there is room.
+ * Memory. Shared: Q[TILE_Q][D], then STAGES times K[TILE_KV][D] and V[TILE_KV][D], then a bit for each key of a block, then what
+ * each warp has to know of its masks, which would take registers otherwise. A row of D elements is cut into chunks of 16 bytes, and
+ * chunk c of row r lies where chunk c ^ swizzle(r) would: so eight rows of one column of chunks, which is what ldmatrix reads at a
+ * time, lie in different banks. Registers: S and P (the same ones), O, the rows' maximum m and sum l; and as much of Q as there is
+ * room for.
  *
  * Pipeline. Block n + STAGES - 1 is on its way while block n is computed; one barrier a block says both that block n is there, for
- * all threads, and that nobody reads the buffer of block n - 1 any more, into which the next copy goes.
+ * all threads, and that nobody reads the buffer of block n - 1 any more, into which the next copy goes. There are few warps, so what
+ * is not a product is put among products: the copies of the next block between those of Q K^T, the exponentials of 16 keys between
+ * those of the 16 keys before, and fragments are fetched some products before they are used.
  *
  * Numbers. Scores are kept as they come from the matrix unit, and m is their maximum; exp(scale (s - m)) is 2^(s c - m c) with
  * c = scale log2(e), one fused multiply-add and one exponential. Where scores are modified (softcap, ALiBi, bias) or the scale is
@@ -33,11 +35,12 @@
 #endif
 constexpr int D = ATTEST_DIM, TILE_Q = ATTEST_TILE_Q, TILE_KV = ATTEST_TILE_KV, STAGES = ATTEST_STAGES, THREADS = COMPUTING_THREADS;
 constexpr int WARPS = THREADS / 32, WARPS_Q = TILE_Q / WARP_ROWS, WARPS_KV = WARPS / WARPS_Q, WARP_KV = TILE_KV / WARPS_KV;
-constexpr int M = WARP_ROWS / 16;        // fragments of rows that a warp has
-constexpr int CHUNKS = D / 8;            // of a row
-constexpr int PITCH = D * 2;             // bytes of a row in shared memory
+constexpr int M = WARP_ROWS / 16; // fragments of rows that a warp has
+constexpr int CHUNKS = D / 8;     // of a row
+constexpr int PITCH = D * 2;      // bytes of a row in shared memory
 constexpr int TILE_BYTES = TILE_KV * PITCH;
-constexpr bool KEEP_Q = M * D <= 128; // in registers
+// Columns of fragments of Q that stay in registers: all of them, or as many as O and S leave room for.
+constexpr int KEPT = M * D <= 128 ? D / 16 : M == 2 || WARPS_KV > 1 ? 0 : 8;
 constexpr float LOG2_E = 1.4426950408889634f, LN_2 = 0.6931471805599453f;
 constexpr unsigned ALL_LANES = 0xffffffffu;
 
@@ -105,9 +108,8 @@ __device__ inline void copy_chunk(const Source &source, uint32_t to, int64_t at,
     store_shared_16(to, make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]));
 }
 
-// How Q, K and V are copied: in columns of chunks (rows lie a stride apart, are aligned, and have D elements), in any way, or as is
-// found out each time.
-enum Copy { COPY_SIMPLE, COPY_ANY, COPY_EITHER };
+// How Q, K and V are copied: in columns of chunks (rows lie a stride apart, are aligned, and have D elements), or in any way.
+enum Copy { COPY_SIMPLE, COPY_ANY };
 
 // attest_key_offset where keys are not paged.
 __device__ inline int64_t key_offset(const attest_cuda_args &args, const int64_t *stride, const attest_tile &tile, int j)
@@ -116,28 +118,66 @@ __device__ inline int64_t key_offset(const attest_cuda_args &args, const int64_t
     return tile.head_kv * stride[1] + batch * stride[0] + (int64_t)(tile.sequence.kv_first + j) * stride[2];
 }
 
-// Threads stand so that each copies chunks of one column, rows STEP apart.
-constexpr bool IN_COLUMNS = THREADS % (CHUNKS * 8) == 0 && TILE_KV * CHUNKS % THREADS == 0;
-constexpr int STEP = THREADS / CHUNKS;
-constexpr bool APART = IN_COLUMNS && M * D < 256; // else registers run out
+// GROUP threads stand side by side along a row, and each copies every GROUP-th chunk of rows STEP apart: all of them are swizzled
+// in the same way, and those of one row lie at constant distances, where they come from and where they go.
+constexpr int STEP = THREADS / GROUP;
+constexpr bool IN_COLUMNS = STEP % 8 == 0 && TILE_KV % STEP == 0;
+constexpr int PARTS = TILE_KV / STEP; // of a block of K or V: each thread's chunks of one row
 
-// Keys first .. first + TILE_KV of the sequence; those from `end` on become zero. Addresses are worked out anew each time: registers
-// are what is short.
-template <Copy COPY>
-__device__ inline void copy_keys(const attest_cuda_args &args, const attest_tile &tile, const void *data, const int64_t *stride,
-                                 int dim, uint32_t bit, bool simple, uint32_t to, int first, int end)
+__device__ inline void copy_row(uint32_t to, const void *from, bool there)
 {
-    const uint16_t *elements = (const uint16_t *)data;
-    if (COPY == COPY_SIMPLE || (COPY == COPY_EITHER && simple)) {
-        const int thread = threadIdx.x + zero_here(), row = thread / CHUNKS, chunk = thread % CHUNKS, key = first + row;
-        const uint16_t *from = elements + key_offset(args, stride, tile, key) + chunk * 8;
-        const uint32_t at = chunk_at(to, row, chunk);
 #pragma unroll
-        for (int n = 0; n < TILE_KV / STEP; n++, from += STEP * stride[2])
-            cp_async_16(at + n * STEP * PITCH, from, key + n * STEP < end ? 16 : 0);
-        return;
-    }
-    const Source source = {elements, dim, (args.aligned & bit) != 0};
+    for (int n = 0; n < CHUNKS / GROUP; n++)
+        cp_async_16(to + n * GROUP * 16, (const unsigned char *)from + n * GROUP * 16, there ? 16 : 0);
+}
+
+// The simple way: K and V as a stream of blocks. Addresses move on with it, and are worked out once.
+struct Stream {
+    const unsigned char *k, *v; // the thread's first chunk of each, in the next block
+    int k_step, v_step;         // bytes from row to row
+    int left;                   // keys from that of its chunk on
+    uint32_t at;                // where its chunk of K goes, in the first buffer
+};
+
+__device__ inline bool step_fits(int64_t stride)
+{
+    return 2 * stride == (int)(2 * stride);
+}
+
+__device__ inline Stream stream_get(const attest_cuda_args &args, const attest_tile &tile, const attest_span &keys, uint32_t to)
+{
+    const int row = threadIdx.x / GROUP, chunk = threadIdx.x % GROUP, key = keys.begin + row;
+    Stream stream = {(const unsigned char *)args.k + 2 * key_offset(args, args.stride_k, tile, key) + chunk * 16,
+                     (const unsigned char *)args.v + 2 * key_offset(args, args.stride_v, tile, key) + chunk * 16,
+                     2 * (int)args.stride_k[2],
+                     2 * (int)args.stride_v[2],
+                     keys.end - key,
+                     chunk_at(to, row, chunk)};
+    return stream;
+}
+
+// Part 0 .. 2 * PARTS - 1 of the next block, first of K, then of V; keys that are not there become zero. `stage` is where its
+// buffer lies beside the first.
+__device__ inline void copy_part(const Stream &stream, uint32_t stage, int part)
+{
+    const bool of_k = part < PARTS;
+    const int row = part % PARTS * STEP;
+    const unsigned char *from = of_k ? stream.k + (int64_t)stream.k_step * row : stream.v + (int64_t)stream.v_step * row;
+    copy_row(stream.at + stage + (of_k ? 0 : TILE_BYTES) + row * PITCH, from, row < stream.left);
+}
+
+__device__ inline void stream_on(Stream &stream)
+{
+    stream.k += (int64_t)stream.k_step * TILE_KV;
+    stream.v += (int64_t)stream.v_step * TILE_KV;
+    stream.left -= TILE_KV;
+}
+
+// Any way: keys first .. first + TILE_KV of the sequence; those from `end` on become zero.
+__device__ inline void copy_keys(const attest_cuda_args &args, const attest_tile &tile, const void *data, const int64_t *stride,
+                                 int dim, uint32_t bit, uint32_t to, int first, int end)
+{
+    const Source source = {(const uint16_t *)data, dim, (args.aligned & bit) != 0};
 #pragma unroll 1
     for (int index = threadIdx.x; index < TILE_KV * CHUNKS; index += THREADS) {
         int row = index / CHUNKS, chunk = index % CHUNKS, key = first + row;
@@ -198,19 +238,18 @@ struct Rows {
     float l[M][2]; // the sum, of this lane's columns only
 };
 
-template <Copy COPY>
-__device__ inline void copy_rows(const attest_cuda_args &args, const attest_tile &tile, bool simple, uint32_t to)
+template <Copy COPY> __device__ inline void copy_rows(const attest_cuda_args &args, const attest_tile &tile, uint32_t to)
 {
     const Source source = {(const uint16_t *)args.q, args.dim, COPY == COPY_SIMPLE || args.aligned & ATTEST_ALIGNED_Q};
     const Strip strip = strip_get(args, tile, args.stride_q);
-    if ((COPY == COPY_SIMPLE || (COPY == COPY_EITHER && simple)) && args.pack == 1) {
-        const int row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS, count = tile.row_end - tile.row_begin;
+    if (COPY == COPY_SIMPLE && args.pack == 1) {
+        const int row = threadIdx.x / GROUP, chunk = threadIdx.x % GROUP, count = tile.row_end - tile.row_begin;
         const uint16_t *from = source.data + strip.base + (tile.row_begin + row) * strip.row + chunk * 8;
         const uint32_t at = chunk_at(to, row, chunk);
 #pragma unroll
         for (int n = 0; n < (TILE_Q + STEP - 1) / STEP; n++, from += STEP * strip.row)
             if (TILE_Q % STEP == 0 || row + n * STEP < TILE_Q)
-                cp_async_16(at + n * STEP * PITCH, from, row + n * STEP < count ? 16 : 0);
+                copy_row(at + n * STEP * PITCH, from, row + n * STEP < count);
         return;
     }
 #pragma unroll 2
@@ -235,9 +274,34 @@ __device__ inline uint32_t fragment_k_at(uint32_t base, int lane)
     return chunk_at(base, lane % 8 + lane / 16 * 8, lane / 8 % 2);
 }
 
-template <int KEYS>
-__device__ inline void product_qk(Scores<KEYS> &S, const uint32_t (&Q)[KEEP_Q ? D / 16 : 1][M][4], uint32_t q_at, uint32_t k_at)
+// Fragments of K and V are fetched so many fragments ahead of their use.
+constexpr int AHEAD = M == 1 ? 4 : 2;
+
+// `between(k)` is called after column k of fragments, for what may be done beside the products.
+template <int KEYS, typename Between>
+__device__ inline void product_qk(Scores<KEYS> &S, const uint32_t (&Q)[KEPT + 1][M][4], uint32_t q_at, uint32_t k_at,
+                                  Between between)
 {
+    constexpr int ROW = KEYS / 16, COUNT = D / 16 * ROW;
+    uint32_t K[AHEAD + 1][4], now[2][M][4];
+    auto fetch_q = [&](int k) {
+#pragma unroll
+        for (int m = 0; m < M; m++) {
+            if (k >= KEPT)
+                ldmatrix_x4(now[k % 2][m], chunk_pair(q_at, k) + m * 16 * PITCH);
+#pragma unroll
+            for (int i = 0; i < 4 && k < KEPT; i++)
+                now[k % 2][m][i] = Q[k][m][i];
+        }
+    };
+    auto fetch_k = [&](int step) {
+        if (step < COUNT)
+            ldmatrix_x4(K[step % (AHEAD + 1)], chunk_pair(k_at, step / ROW) + step % ROW * 16 * PITCH);
+    };
+    fetch_q(0);
+#pragma unroll
+    for (int step = 0; step < AHEAD; step++)
+        fetch_k(step);
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
@@ -247,59 +311,47 @@ __device__ inline void product_qk(Scores<KEYS> &S, const uint32_t (&Q)[KEEP_Q ? 
                 S[m][n][e] = 0;
 #pragma unroll
     for (int k = 0; k < D / 16; k++) {
-        uint32_t now[M][4];
 #pragma unroll
-        for (int m = 0; m < M; m++) {
-            if (!KEEP_Q)
-                ldmatrix_x4(now[m], chunk_pair(q_at, k) + m * 16 * PITCH);
-#pragma unroll
-            for (int i = 0; i < 4 && KEEP_Q; i++)
-                now[m][i] = Q[KEEP_Q ? k : 0][m][i];
-        }
-#pragma unroll
-        for (int n = 0; n < KEYS / 16; n++) {
-            uint32_t K[4];
-            ldmatrix_x4(K, chunk_pair(k_at, k) + n * 16 * PITCH);
+        for (int n = 0; n < ROW; n++) {
+            const int step = k * ROW + n;
+            fetch_k(step + AHEAD);
+            if (n == ROW - 1 && k + 1 < D / 16)
+                fetch_q(k + 1);
 #pragma unroll
             for (int m = 0; m < M; m++) {
-                mma(S[m][2 * n], now[m], K[0], K[1]);
-                mma(S[m][2 * n + 1], now[m], K[2], K[3]);
+                mma(S[m][2 * n], now[k % 2][m], K[step % (AHEAD + 1)][0], K[step % (AHEAD + 1)][1]);
+                mma(S[m][2 * n + 1], now[k % 2][m], K[step % (AHEAD + 1)][2], K[step % (AHEAD + 1)][3]);
             }
         }
+        between(k);
     }
 }
 
 /* ---- modifiers and masks ---- */
 
-// What a warp needs to find its masks: its first and last row as rows of the sequence, and the sequence's lengths; then its first row
-// in the slot.
-struct View {
-    int upmost, last, q_count, kv_count;
-};
-
-__device__ inline void view_keep(const attest_cuda_args &args, const attest_tile &tile, const Warp &warp, uint32_t at)
+// Keys that masks by position leave to a row of the sequence.
+__device__ inline attest_span visible_of(const attest_cuda_args &args, int q_count, int kv_count, int i)
 {
-    const int last = place_get(args, tile, min(warp.row + WARP_ROWS, tile.row_end) - 1).i,
+    const attest_sequence sequence = {0, q_count, 0, kv_count};
+    return attest_row_visible(args, sequence, i);
+}
+
+// What a warp has to know of its masks is kept in shared memory, since registers are what is short. First two spans: keys in `all`
+// are seen by every row of the warp, keys outside of `some` by none. Then what rows are found with: the lengths of the sequence,
+// the warp's first row in the slot, the end of the keys that were loaded.
+__device__ inline void view_keep(const attest_cuda_args &args, const attest_tile &tile, const attest_span &keys, const Warp &warp,
+                                 uint32_t at)
+{
+    const int q_count = tile.sequence.q_count, kv_count = tile.sequence.kv_count,
+              last = place_get(args, tile, min(warp.row + WARP_ROWS, tile.row_end) - 1).i,
               upmost = min(place_get(args, tile, warp.row).i, last);
+    const attest_span upper = visible_of(args, q_count, kv_count, upmost), lower = visible_of(args, q_count, kv_count, last);
+    const attest_span all = {lower.begin, min(upper.end, keys.end)}, some = {upper.begin, lower.end};
     if (warp.lane == 0) {
-        store_shared_16(at, make_uint4(upmost, last, tile.sequence.q_count, tile.sequence.kv_count));
-        store_shared_4(at + 16, warp.row);
+        store_shared_16(at, make_uint4(all.begin, all.end, some.begin, some.end));
+        store_shared_16(at + 16, make_uint4(q_count, kv_count, warp.row, keys.end));
     }
     __syncwarp();
-}
-
-__device__ inline View view_get(uint32_t at)
-{
-    const uint4 kept = load_shared_16(at);
-    View view = {(int)kept.x, (int)kept.y, (int)kept.z, (int)kept.w};
-    return view;
-}
-
-// Keys that masks by position leave to a row of the sequence.
-__device__ inline attest_span visible_of(const attest_cuda_args &args, const View &view, int i)
-{
-    const attest_sequence sequence = {0, view.q_count, 0, view.kv_count};
-    return attest_row_visible(args, sequence, i);
 }
 
 // Steps 1 to 5 of SEMANTICS, in units of log2. `first` is the warp's first key.
@@ -335,19 +387,19 @@ __device__ inline void modify(const attest_cuda_args &args, const attest_tile &t
         }
 }
 
-// What the masks hide becomes -inf. `first` is the warp's first key, `end` the end of the keys that were loaded.
+// What the masks hide becomes -inf. `first` is the warp's first key.
 template <int KEYS>
-__device__ inline void hide(const attest_cuda_args &args, uint32_t view_at, int lane, Scores<KEYS> &S, int first, int end)
+__device__ inline void hide(const attest_cuda_args &args, uint32_t view_at, int lane, Scores<KEYS> &S, int first)
 {
-    const View view = view_get(view_at);
-    const int top = (int)load_shared_16(view_at + 16).x + lane / 4;
+    const uint4 view = load_shared_16(view_at + 16); // see view_keep
+    const int top = (int)view.z + lane / 4;
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             const int r = top + m * 16 + half * 8;
-            const attest_span row = visible_of(args, view, args.pack == 1 ? r : attest_divide(r, args.pack));
-            const int key = first + lane % 4 * 2, low = row.begin - key, high = min(row.end, end) - key;
+            const attest_span row = visible_of(args, view.x, view.y, args.pack == 1 ? r : attest_divide(r, args.pack));
+            const int key = first + lane % 4 * 2, low = row.begin - key, high = min(row.end, (int)view.w) - key;
 #pragma unroll
             for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
@@ -389,11 +441,15 @@ __device__ inline void blank_unseen(const Warp &warp, const Scores<KEYS> &S, int
 
 /* ---- P, m, l ---- */
 
-// S becomes P; O and l are brought to the new maximum. (Following it only when it has grown by much would save most of that, but
-// then the largest weight of a row is not 1, which is exact in 16 bits, and errors are half as large again.)
-template <int KEYS> __device__ inline void softmax(Scores<KEYS> &S, Rows &rows, Output &O, float c)
+// What one block does to its rows: P is 2^(S c - base), O and l are multiplied with `carry`, and `sum` is added to l.
+struct Step {
+    float base[M][2], carry[M][2], sum[M][2];
+};
+
+// The new maximum. (Following it only when it has grown by much would save most of the rescaling, but then the largest weight of a
+// row is not 1, which is exact in 16 bits, and errors are half as large again.) True if it is the old one for all rows of the warp.
+template <int KEYS> __device__ inline bool follow_maximum(const Scores<KEYS> &S, Rows &rows, Step &step, float c)
 {
-    float carry[M][2];
     bool moved = false;
 #pragma unroll
     for (int m = 0; m < M; m++)
@@ -408,22 +464,18 @@ template <int KEYS> __device__ inline void softmax(Scores<KEYS> &S, Rows &rows, 
             const float base = most == minus_infinity() ? 0 : most * c;
             // Rounded, as the base before was: where the maximum has not moved this is 1, and fused it would be 2^(the rounding of
             // m c), by which l would drift away block by block.
-            carry[m][half] = exp2_fast(__fmul_rn(rows.m[m][half], c) - base);
+            step.carry[m][half] = exp2_fast(__fmul_rn(rows.m[m][half], c) - base);
             moved = moved || most != rows.m[m][half];
             rows.m[m][half] = most;
-            float sum = 0;
-#pragma unroll
-            for (int n = 0; n < KEYS / 8; n++)
-#pragma unroll
-                for (int e = 0; e < 2; e++) {
-                    float &s = S[m][n][half * 2 + e];
-                    s = exp2_fast(fmaf(s, c, -base));
-                    sum += s;
-                }
-            rows.l[m][half] = rows.l[m][half] * carry[m][half] + sum;
+            rows.l[m][half] *= step.carry[m][half];
+            step.base[m][half] = base;
+            step.sum[m][half] = 0;
         }
-    if (!__any_sync(ALL_LANES, moved))
-        return;
+    return !__any_sync(ALL_LANES, moved);
+}
+
+__device__ inline void rescale(Output &O, const float (&carry)[M][2])
+{
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
@@ -433,11 +485,32 @@ template <int KEYS> __device__ inline void softmax(Scores<KEYS> &S, Rows &rows, 
                 O[m][n][e] *= carry[m][e / 2];
 }
 
+// S becomes P in a part of the fragments of 16 keys, `part` of `parts`.
+template <int KEYS> __device__ inline void weigh(Scores<KEYS> &S, Step &step, float c, int k, int part, int parts)
+{
+#pragma unroll
+    for (int i = part * M * 8 / parts; i < (part + 1) * M * 8 / parts; i++) {
+        const int m = i / 8, e = i % 4;
+        float &s = S[m][2 * k + i / 4 % 2][e];
+        s = exp2_fast(fmaf(s, c, -step.base[m][e / 2]));
+        step.sum[m][e / 2] += s;
+    }
+}
+
 /* ---- O += P V ---- */
 
-template <int KEYS>
-__device__ inline void product_pv(Output &O, const Scores<KEYS> &P, uint32_t v_at)
+// P of the first 16 keys is there; that of the next 16 is worked out among the products with these.
+template <int KEYS> __device__ inline void product_pv(Output &O, Scores<KEYS> &S, Rows &rows, Step &step, float c, uint32_t v_at)
 {
+    constexpr int ROW = D / 16, COUNT = KEYS / 16 * ROW;
+    uint32_t V[AHEAD + 1][4];
+    auto fetch_v = [&](int index) {
+        if (index < COUNT)
+            ldmatrix_x4_transposed(V[index % (AHEAD + 1)], chunk_pair(v_at, index % ROW) + index / ROW * 16 * PITCH);
+    };
+#pragma unroll
+    for (int index = 0; index < AHEAD; index++)
+        fetch_v(index);
 #pragma unroll
     for (int k = 0; k < KEYS / 16; k++) {
         uint32_t A[M][4];
@@ -445,18 +518,25 @@ __device__ inline void product_pv(Output &O, const Scores<KEYS> &P, uint32_t v_a
         for (int m = 0; m < M; m++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                A[m][i] = pack(P[m][2 * k + i / 2][i % 2 * 2], P[m][2 * k + i / 2][i % 2 * 2 + 1]);
+                A[m][i] = pack(S[m][2 * k + i / 2][i % 2 * 2], S[m][2 * k + i / 2][i % 2 * 2 + 1]);
 #pragma unroll
-        for (int n = 0; n < D / 16; n++) {
-            uint32_t V[4];
-            ldmatrix_x4_transposed(V, chunk_pair(v_at, n) + k * 16 * PITCH);
+        for (int n = 0; n < ROW; n++) {
+            const int index = k * ROW + n;
+            fetch_v(index + AHEAD);
 #pragma unroll
             for (int m = 0; m < M; m++) {
-                mma(O[m][2 * n], A[m], V[0], V[1]);
-                mma(O[m][2 * n + 1], A[m], V[2], V[3]);
+                mma(O[m][2 * n], A[m], V[index % (AHEAD + 1)][0], V[index % (AHEAD + 1)][1]);
+                mma(O[m][2 * n + 1], A[m], V[index % (AHEAD + 1)][2], V[index % (AHEAD + 1)][3]);
             }
+            if (k + 1 < KEYS / 16)
+                weigh<KEYS>(S, step, c, k + 1, n, ROW);
         }
     }
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            rows.l[m][half] += step.sum[m][half];
 }
 
 /* ---- all blocks of keys ---- */
@@ -465,70 +545,98 @@ __device__ inline void product_pv(Output &O, const Scores<KEYS> &P, uint32_t v_a
 // Cases are apart so that the one that matters most is short: instructions have to be fetched as well.
 template <Copy COPY, bool MODIFIED>
 __device__ inline void attend(const attest_cuda_args &args, const attest_tile &tile, const attest_span &keys, const Warp &warp,
-                              bool simple, unsigned char *shared, Rows &rows, Output &O)
+                              unsigned char *shared, Rows &rows, Output &O)
 {
+    constexpr uint32_t STAGE = 2 * TILE_BYTES;
+    constexpr int KEYS = MODIFIED ? 16 : WARP_KV; // at a time: modifying takes registers
+    // Where copies are simple they are issued among the products, which leave the time for it.
+    constexpr bool AMONG = COPY == COPY_SIMPLE && !MODIFIED && WARPS_KV == 1;
+
     const uint32_t base = shared_address(shared), kv_base = base + SHARED_KV;
-    const int blocks = (keys.end - keys.begin + TILE_KV - 1) / TILE_KV;
-    auto copy_block = [&](int block) {
-        uint32_t to = kv_base + block % STAGES * 2 * TILE_BYTES;
-        if (block < blocks) {
-            const int first = keys.begin + block * TILE_KV;
-            copy_keys<COPY>(args, tile, args.k, args.stride_k, args.dim, ATTEST_ALIGNED_K, simple, to, first, keys.end);
-            copy_keys<COPY>(args, tile, args.v, args.stride_v, args.dim_v, ATTEST_ALIGNED_V, simple, to + TILE_BYTES, first, keys.end);
+    Stream stream = stream_get(args, tile, keys, kv_base);
+    // Keys first .. first + TILE_KV, if there are any.
+    auto copy_block = [&](int first, uint32_t stage) {
+        if (first >= keys.end)
+            return;
+        const uint32_t to = kv_base + stage;
+        if (COPY == COPY_SIMPLE) {
+#pragma unroll
+            for (int part = 0; part < 2 * PARTS; part++)
+                copy_part(stream, stage, part);
+        } else {
+            copy_keys(args, tile, args.k, args.stride_k, args.dim, ATTEST_ALIGNED_K, to, first, keys.end);
+            copy_keys(args, tile, args.v, args.stride_v, args.dim_v, ATTEST_ALIGNED_V, to + TILE_BYTES, first, keys.end);
         }
-        cp_async_commit();
     };
 
-    copy_rows<COPY>(args, tile, simple, base + SHARED_Q);
+    copy_rows<COPY>(args, tile, base + SHARED_Q);
 #pragma unroll
-    for (int block = 0; block < STAGES - 1; block++)
-        copy_block(block);
+    for (int block = 0; block < STAGES - 1; block++) {
+        copy_block(keys.begin + block * TILE_KV, block * STAGE);
+        cp_async_commit();
+        stream_on(stream);
+    }
 
     const uint32_t view_at = base + SHARED_VIEWS + threadIdx.x / 32 * 32;
-    view_keep(args, tile, warp, view_at);
+    view_keep(args, tile, keys, warp, view_at);
     const uint32_t q_at = fragment_at(base + SHARED_Q + warp.q * WARP_ROWS * PITCH, warp.lane);
-    uint32_t Q[KEEP_Q ? D / 16 : 1][M][4];
+    const uint32_t of_warp = kv_base + warp.kv * WARP_KV * PITCH; // its share of the keys, in the first buffer
+    uint32_t Q[KEPT + 1][M][4];
     const float c = MODIFIED ? 1 : args.scale * LOG2_E;
+    const bool biased = MODIFIED && attest_has(args, ATTEST_BIAS);
 
-    for (int block = 0; block < blocks; block++) {
+    uint32_t stage = 0, next = (STAGES - 1) * STAGE; // where the buffers of this block and of the one to copy lie
+    for (int block = keys.begin; block < keys.end; block += TILE_KV) {
+        const uint4 view = load_shared_16(view_at); // see view_keep
+        const int first = block + warp.kv * WARP_KV, to_copy = block + (STAGES - 1) * TILE_KV;
+        const bool edge = __any_sync(ALL_LANES, first < (int)view.x || first + WARP_KV > (int)view.y);
+        const bool unseen = !biased && __any_sync(ALL_LANES, first >= (int)view.w || first + WARP_KV <= (int)view.z);
         cp_async_wait<STAGES - 2>();
         __syncthreads();
-        copy_block(block + STAGES - 1);
-        if (KEEP_Q && block == 0) {
+        if (KEPT && block == keys.begin) {
 #pragma unroll
-            for (int k = 0; k < (KEEP_Q ? D / 16 : 1); k++)
+            for (int k = 0; k < KEPT; k++)
 #pragma unroll
                 for (int m = 0; m < M; m++)
                     ldmatrix_x4(Q[k][m], chunk_pair(q_at, k) + m * 16 * PITCH);
         }
-        const int first = keys.begin + block * TILE_KV + warp.kv * WARP_KV;
-        const uint32_t k_block = kv_base + block % STAGES * 2 * TILE_BYTES, v_block = k_block + TILE_BYTES;
-        const bool biased = MODIFIED && attest_has(args, ATTEST_BIAS);
-        // Keys in `all` are seen by every row of the warp, keys outside of `some` by none.
-        const View view = view_get(view_at);
-        const attest_span upper = visible_of(args, view, view.upmost), lower = visible_of(args, view, view.last);
-        const attest_span all = {lower.begin, min(upper.end, keys.end)}, some = {upper.begin, lower.end};
-        if (!biased && (first >= some.end || first + WARP_KV <= some.begin))
-            continue;
-
-        constexpr int KEYS = MODIFIED ? 16 : WARP_KV; // at a time: modifying takes registers
+        if (!AMONG || unseen) {
+            copy_block(to_copy, next);
+            cp_async_commit();
+        }
 #pragma unroll 1
-        for (int part = 0; part < WARP_KV / KEYS; part++) {
-            const int at = part * KEYS, lane = warp.lane + zero_here();
+        for (int part = 0; part < WARP_KV / KEYS && !unseen; part++) {
+            const int lane = warp.lane + (MODIFIED ? zero_here() : 0), at = part * KEYS;
+            const uint32_t here = stage + at * PITCH;
             Scores<KEYS> S;
-            product_qk<KEYS>(S, Q, q_at, fragment_k_at(k_block + (warp.kv * WARP_KV + at) * PITCH, lane));
+            product_qk<KEYS>(S, Q, q_at, fragment_k_at(of_warp, lane) + here, [&](int k) {
+                if (AMONG && to_copy < keys.end) {
+#pragma unroll
+                    for (int i = k * 2 * PARTS / (D / 16); i < (k + 1) * 2 * PARTS / (D / 16); i++)
+                        copy_part(stream, next, i);
+                }
+            });
+            if (AMONG)
+                cp_async_commit();
             if (MODIFIED)
                 modify<KEYS>(args, tile, warp, S, first + at);
-            if (__builtin_expect(first + at < all.begin || first + at + KEYS > all.end, 0))
-                hide<KEYS>(args, view_at, lane, S, first + at, keys.end);
+            if (__builtin_expect(edge, 0))
+                hide<KEYS>(args, view_at, lane, S, first + at);
             if (biased)
-                blank_unseen<KEYS>(warp, S, part, reinterpret_cast<uint32_t *>(shared + SHARED_SEEN), v_block);
-            softmax<KEYS>(S, rows, O, c);
-            product_pv<KEYS>(O, S, fragment_at(v_block + (warp.kv * WARP_KV + at) * PITCH, lane));
+                blank_unseen<KEYS>(warp, S, part, reinterpret_cast<uint32_t *>(shared + SHARED_SEEN), kv_base + stage + TILE_BYTES);
+            Step step;
+            const bool still = follow_maximum<KEYS>(S, rows, step, c);
+            weigh<KEYS>(S, step, c, 0, 0, 1);
+            if (!still)
+                rescale(O, step.carry);
+            product_pv<KEYS>(O, S, rows, step, c, fragment_at(of_warp + TILE_BYTES, lane) + here);
         }
+        stream_on(stream);
+        stage = stage == (STAGES - 1) * STAGE ? 0 : stage + STAGE;
+        next = next == (STAGES - 1) * STAGE ? 0 : next + STAGE;
     }
     cp_async_wait<0>();
-    if (blocks <= 0) // then there was no barrier yet, and Q may still be on its way
+    if (keys.begin >= keys.end) // then there was no barrier yet, and Q may still be on its way
         __syncthreads();
 
     // Sums of whole rows, and maxima in units of log2.
@@ -561,16 +669,14 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_tile &t
     }
     constexpr uint32_t ALIGNED = ATTEST_ALIGNED_Q | ATTEST_ALIGNED_K | ATTEST_ALIGNED_V;
     const bool simple = IN_COLUMNS && !attest_has(args, ATTEST_PAGED) && args.dim == D && args.dim_v == D &&
-                        (args.aligned & ALIGNED) == ALIGNED;
+                        (args.aligned & ALIGNED) == ALIGNED && step_fits(args.stride_k[2]) && step_fits(args.stride_v[2]);
     const bool modified = args.flags & (ATTEST_SOFTCAP | ATTEST_ALIBI | ATTEST_BIAS) || args.scale <= 0;
     if (modified)
-        attend<COPY_ANY, true>(args, tile, keys, warp, simple, shared, rows, O);
-    else if (!APART)
-        attend<IN_COLUMNS ? COPY_EITHER : COPY_ANY, false>(args, tile, keys, warp, simple, shared, rows, O);
-    else if (simple)
-        attend<COPY_SIMPLE, false>(args, tile, keys, warp, simple, shared, rows, O);
+        attend<COPY_ANY, true>(args, tile, keys, warp, shared, rows, O);
+    else if (IN_COLUMNS && simple)
+        attend<IN_COLUMNS ? COPY_SIMPLE : COPY_ANY, false>(args, tile, keys, warp, shared, rows, O);
     else
-        attend<COPY_ANY, false>(args, tile, keys, warp, simple, shared, rows, O);
+        attend<COPY_ANY, false>(args, tile, keys, warp, shared, rows, O);
 }
 
 /* ---- joining shares, and the end ---- */
@@ -717,25 +823,33 @@ __device__ inline void write_rows(const attest_cuda_args &args, const attest_til
                                   const Rows &rows, Output &O)
 {
     unsigned char *own = shared + SHARED_Q + warp.q * WARP_ROWS * PITCH;
-    float2 *ends = reinterpret_cast<float2 *>(own); // m and l of each row, then the factor in the place of m
-    __syncwarp();
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int half = 0; half < 2; half++)
-            if (warp.lane % 4 == 0)
-                ends[m * 16 + half * 8 + warp.lane / 4] = make_float2(rows.m[m][half], rows.l[m][half]);
-    __syncwarp();
-    if (warp.lane < WARP_ROWS && warp.row + warp.lane < tile.row_end)
-        ends[warp.lane].x = finish_row(args, tile, warp.row + warp.lane, ends[warp.lane].x, ends[warp.lane].y);
-    __syncwarp();
     float factor[M][2];
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int half = 0; half < 2; half++)
-            factor[m][half] = ends[m * 16 + half * 8 + warp.lane / 4].x;
     __syncwarp();
+    if (args.flags & (ATTEST_LSE | ATTEST_SINK)) {      // a lane for each row
+        float2 *ends = reinterpret_cast<float2 *>(own); // m and l of each row, then the factor in the place of m
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int half = 0; half < 2; half++)
+                if (warp.lane % 4 == 0)
+                    ends[m * 16 + half * 8 + warp.lane / 4] = make_float2(rows.m[m][half], rows.l[m][half]);
+        __syncwarp();
+        if (warp.lane < WARP_ROWS && warp.row + warp.lane < tile.row_end)
+            ends[warp.lane].x = finish_row(args, tile, warp.row + warp.lane, ends[warp.lane].x, ends[warp.lane].y);
+        __syncwarp();
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int half = 0; half < 2; half++)
+                factor[m][half] = ends[m * 16 + half * 8 + warp.lane / 4].x;
+        __syncwarp();
+    } else {
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int half = 0; half < 2; half++)
+                factor[m][half] = rows.l[m][half] == 0 ? 0 : reciprocal_fast(rows.l[m][half]);
+    }
 
     const Target target = target_get(args, tile);
     if (!target.whole) {
@@ -764,6 +878,23 @@ __device__ inline void write_rows(const attest_cuda_args &args, const attest_til
                 store_shared_4(chunk_at(o_at, m * 16 + half * 8 + warp.lane / 4, n) + warp.lane % 4 * 4,
                                pack(O[m][n][half * 2] * factor[m][half], O[m][n][half * 2 + 1] * factor[m][half]));
     __syncwarp();
+    if (args.pack == 1 && args.dim_v == D) { // rows lie a stride apart
+        constexpr int ROWS = 32 / GROUP;     // that are written at a time
+        const int row = warp.lane / GROUP, chunk = warp.lane % GROUP, count = tile.row_end - warp.row;
+        uint16_t *to = (uint16_t *)args.o + target.strip.base + (warp.row + row) * target.strip.row + chunk * 8;
+#pragma unroll
+        for (int n = 0; n < WARP_ROWS / ROWS; n++, to += ROWS * target.strip.row) {
+            uint4 chunks[CHUNKS / GROUP];
+#pragma unroll
+            for (int i = 0; i < CHUNKS / GROUP; i++)
+                chunks[i] = load_shared_16(chunk_at(o_at, row + n * ROWS, chunk) + i * GROUP * 16);
+#pragma unroll
+            for (int i = 0; i < CHUNKS / GROUP; i++)
+                if (row + n * ROWS < count)
+                    *reinterpret_cast<uint4 *>(to + i * GROUP * 8) = chunks[i];
+        }
+        return;
+    }
 #pragma unroll 2
     for (int index = warp.lane; index < WARP_ROWS * CHUNKS; index += 32) {
         int row = index / CHUNKS, chunk = index % CHUNKS;

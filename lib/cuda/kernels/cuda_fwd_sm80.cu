@@ -34,7 +34,7 @@
  * 256. The query heads of a KV head share tiles. Nothing is refused.
  *
  * The algorithm is in attention_sm80.cuh. A warp has 32 rows as long as O fits the registers (D <= 128), so that each fragment of K
- * or V that ldmatrix brings is used twice; else 16.
+ * or V that ldmatrix brings is used twice; else 16, and then reading fragments is what limits it, and a part of Q stays in registers.
  */
 #define WARP_ROWS (ATTEST_DIM > 128 ? 16 : 32)
 #include "attention_sm80.cuh"
