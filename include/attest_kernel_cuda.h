@@ -37,9 +37,9 @@
  *      * attest-cuda: tile_kv [d256] = 32
  *
  * A condition in brackets restricts a line to architectures (sm_90), dtypes (f16) or dimensions (d256); several, separated by
- * blanks, must all hold; of the lines that apply, the last one counts. Numbers marked # may be expressions of integers, with
- * + - * / % ( ) min(a, b) max(a, b) up(a, b), which is a rounded up to a multiple of b, and the names dim, bytes (of an element),
- * arch (80, 89, 90 ...) and tile_q, tile_kv, stages, threads, of which each may use those before it.
+ * blanks, must all hold; of the lines that apply, the last one counts (of `tiles` all do). Numbers marked # may be expressions of
+ * integers, with + - * / % ( ) min(a, b) max(a, b) up(a, b), which is a rounded up to a multiple of b, and the names dim, bytes (of
+ * an element), arch (80, 89, 90 ...) and tile_q, tile_kv, stages, threads, of which each may use those before it.
  *
  *     name             of the kernel; the file's stem unless given
  *     summary          one line on how it works
@@ -51,8 +51,12 @@
  *                      no (default): dim and dim_v are equal and one of `dims`
  *     tile_q #         query rows of a tile
  *     tile_kv #        keys of a tile
- *     tiles            more pairs of them that images are made for, as 48x64: the name of a plan's kernel with @48x64 behind it
- *                      asks for one, and without, tile_q x tile_kv runs
+ *     tiles            more pairs of them that images are made for, as 48x64; a condition can be on the dimension alone. The name
+ *                      of a plan's kernel with @48x64 behind it asks for one; without, `rate` decides
+ *     rate #           how fast whole tiles of this pair go, in percent of tile_q x tile_kv. Of the pairs that have a rate and take
+ *                      the problem, the one runs whose tiles are done soonest, each with the blocks of tile_kv keys that its rows
+ *                      see and one more to begin and end it. 0 unless given: such a pair runs if it is asked for, and tile_q x
+ *                      tile_kv without a rate, or with `invariant`, always does
  *     stages #         buffers of a pipeline; 1 unless given
  *     threads #        of a block, a multiple of 32
  *     shared #         bytes of shared memory of a block, static and dynamic together: must be exactly what the image has
@@ -247,6 +251,7 @@ typedef struct attest_cuda_image {
     uint32_t rows_most;  /* 0: any number */
     uint32_t tiles_most; /* likewise */
     uint32_t cluster;    /* 1, or 0: blocks come alone */
+    uint32_t rate;       /* 0: not chosen for its tiles */
     uint32_t map_rows[ATTEST_CUDA_MAPS], map_columns[ATTEST_CUDA_MAPS];
     const void *data; /* as a file of its kind, PTX with a zero byte behind it; or a fatbin with one such file in it */
     uint64_t bytes;
@@ -265,7 +270,7 @@ enum {
 };
 
 /* A kernel as the host sees it: its manifest, with every number worked out, and its images. Of several images that would do, the
- * first runs. */
+ * first runs; if it has a rate, that or one that differs from it in its tiles, whichever is done sooner. */
 typedef struct attest_cuda_kernel {
     uint32_t abi;        /* ATTEST_CUDA_ABI */
     uint32_t dtypes;     /* bits: 1 << attest_dtype */

@@ -233,13 +233,14 @@ static void image_write(const char *folder, const struct source *source, int ind
     if (!read.has_facts || facts->dim != (uint32_t)image->dim || facts->dtype != image->dtype)
         die("%s: the image does not say what it was compiled for; the source needs ATTEST_CUDA_FACTS", path);
     bool only = strchr(limits->name, 'a') != NULL;
-    printf("    {%d, %s, {%u, %u, %u, %u, %u, %u, %u, %u, %u, 0}, %lld, %lld, %lld, %lld, %lld, %lld,\n     {", limits->number,
+    printf("    {%d, %s, {%u, %u, %u, %u, %u, %u, %u, %u, %u, 0}, %lld, %lld, %lld, %lld, %lld, %lld, %lld,\n     {",
+           limits->number,
            ptx    ? "ATTEST_PTX"
            : only ? "ATTEST_CUBIN_ONLY"
                   : "ATTEST_CUBIN",
            facts->abi, facts->args_size, facts->dtype, facts->dim, facts->tile_q, facts->tile_kv, facts->stages, facts->threads,
            facts->dynamic_shared, (long long)n[CUDA_SPLIT_KEYS], (long long)n[CUDA_PARTIAL], (long long)n[CUDA_ALIGN],
-           (long long)n[CUDA_ROWS_MOST], (long long)n[CUDA_TILES_MOST], (long long)n[CUDA_CLUSTER]);
+           (long long)n[CUDA_ROWS_MOST], (long long)n[CUDA_TILES_MOST], (long long)n[CUDA_CLUSTER], (long long)n[CUDA_RATE]);
     for (int i = 0; i < ATTEST_CUDA_MAPS; i++)
         printf("%s%lld", i ? ", " : "", (long long)image->map_rows[i]);
     printf("}, {");

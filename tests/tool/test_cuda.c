@@ -5,6 +5,7 @@
  */
 #include "cuda_helpers.h"
 #include "prove/cuda_expression.h"
+#include "prove/cuda_index.h"
 #include "prove/cuda_product.h"
 #include "prove/cuda_profiler.h"
 #include "prove/cuda_sanitizer.h"
@@ -176,6 +177,79 @@ static void manifest_images(void)
     free(all);
 }
 
+/* Pairs of tiles for some dims alone, and how fast they are. */
+static void manifest_tiles(void)
+{
+    enum { MOST = 32 };
+    static const struct {
+        const char *name;
+        int64_t rate;
+    } want[] = {{"f16 d64 sm_80", 100}, {"f16 d64 16x16 sm_80", 76},  {"f16 d64 48x64 sm_80", 92},  {"f16 d64 128x32 sm_80", 132},
+                {"f16 d128 sm_80", 0},  {"f16 d128 48x64 sm_80", 80}, {"f16 d128 16x16 sm_80", 80}, {"f16 d64 sm_90", 100}};
+    struct cuda_manifest manifest;
+    struct cuda_configuration images[MOST];
+    char why[600], *all = replaced(plain_manifest, "mma_pv = mma", "mma_pv = 2048"), place[64];
+    char *text = replaced(all, "summary = a test",
+                          "tiles [d128] = 48x64\ntiles = 16x16\ntiles [d64] = 48x64 128x32\n"
+                          "rate = 68 + tile_q / 2\nrate [d128] = 80 * min(1, tile_q % 64)");
+    if (!tap_check(parse(text, &manifest, why, sizeof why), "%s", why))
+        return;
+    int count = cuda_manifest_images(&manifest, ATTEST_F16, images, MOST, why, sizeof why);
+    tap_check(count == 14, "there are %d images", count);
+    for (int i = 0; i < COUNT_OF(want); i++) {
+        cuda_configuration_name(&images[i], place, sizeof place);
+        tap_check(strcmp(place, want[i].name) == 0 && images[i].numbers[CUDA_RATE] == want[i].rate,
+                  "image %d is %s at %lld, not %s at %lld", i, place, (long long)images[i].numbers[CUDA_RATE], want[i].name,
+                  (long long)want[i].rate);
+        json_t *entry = cuda_index_image(&images[i], i, "file", "digest", 9), *rate = json_object_get(entry, "rate");
+        tap_check(want[i].rate ? json_integer_value(rate) == want[i].rate : !rate, "the index says something else of %s", place);
+        json_decref(entry);
+    }
+    tap_check(strcmp(json_string_value(json_object_get(manifest.lines, "tiles [d64]")), "48x64 128x32") == 0,
+              "the lines are not kept");
+    cuda_manifest_free(&manifest);
+    free(text);
+    free(all);
+}
+
+/* A problem that tile_q x tile_kv does not take is taken if a pair does that may run. */
+static void tiles_that_take(void)
+{
+    static const struct {
+        const char *tiles, *problem;
+        bool taken;
+    } cases[] = {
+        {"rate = 100", "fwd:f16:h2:s64:d64:page=16,8", true},
+        {"rate = 100", "fwd:f16:h2:s64:d64:page=64,8", true},
+        {"rate = 100", "fwd:f16:h2:s64:d128:page=64,8", false},
+        {"rate = 100", "fwd:f16:h2:s64:d64:page=40,8", false},
+        {"rate = 100", "fwd:f16:h2:s64:d64:page=64,8:invariant", false},
+        {"rate = 100", "fwd:f16:h2:s64:d64:page=16,8:invariant", true},
+        {"rate = 100 * (tile_kv % 64) / 48", "fwd:f16:h2:s64:d64:page=64,8", false},
+        {"rate = 100 * (tile_kv % 48) / 16", "fwd:f16:h2:s64:d64:page=64,8", false},
+        {"summary = no rate", "fwd:f16:h2:s64:d64:page=64,8", false},
+    };
+    for (int i = 0; i < COUNT_OF(cases); i++) {
+        struct cuda_manifest manifest;
+        attest_problem problem;
+        char why[600], text[500];
+        if (!tap_case("%s %s", cases[i].tiles, cases[i].problem))
+            continue;
+        snprintf(text, sizeof text,
+                 "archs = sm_90\ndtypes = f16\ndims = 64 128\ntile_q = 64\ntile_kv = 48\nthreads = 128\nshared = 0\n"
+                 "registers = 128\nlaunch = tile\nalign = 16\nmap = k rows tile_kv columns 64 swizzle 128\n"
+                 "tiles [d64] = 64x56 64x64\n%s\n",
+                 cases[i].tiles);
+        tap_check(parse(text, &manifest, why, sizeof why), "%s", why);
+        tap_check(attest_problem_parse(cases[i].problem, &problem, why, sizeof why) == ATTEST_OK, "%s", why);
+        const char *said = cuda_manifest_refusal(&manifest, &problem, why, sizeof why);
+        tap_check(!said == cases[i].taken, "%s", said ? said : "it is taken");
+        if (said)
+            contains(said, "its blocks of keys and the pages must be multiples of one another");
+        cuda_manifest_free(&manifest);
+    }
+}
+
 /* A line of a good manifest is replaced by a bad one: the sentence must name the line and what to write. */
 static void manifest_bad(void)
 {
@@ -228,6 +302,18 @@ static void manifest_bad(void)
         {"summary = a test", "tiles = 48x64x2", "k.manifest:2: '48x64x2' is no pair of tiles"},
         {"summary = a test", "tiles = 48x64 32x32 48x64", "k.manifest:2: 48x64 is there twice"},
         {"summary = a test", "tiles =", "k.manifest:2: tiles is empty"},
+        {"summary = a test", "tiles = 48x64\ntiles [d64] =", "k.manifest:3: tiles is empty"},
+        {"summary = a test", "tiles = 48x64\ntiles [d64] = 32x32 48x64", "k.manifest:3: 48x64 is there twice"},
+        {"summary = a test", "tiles [d64] = 48x64\ntiles = 48x64", "k.manifest:3: 48x64 is there twice"},
+        {"summary = a test", "tiles [d64] = 48x64\ntiles [d64] = 32x32", "k.manifest:3: tiles [d64] is there twice"},
+        {"summary = a test", "tiles [sm_90] = 48x64", "k.manifest:2: tiles can have a condition on the dimension alone"},
+        {"summary = a test", "tiles [f16 d64] = 48x64", "k.manifest:2: tiles can have a condition on the dimension alone"},
+        {"summary = a test", "tiles [] = 48x64", "k.manifest:2: the condition [] is empty"},
+        {"summary = a test", "tiles [d96] = 48x64", "k.manifest:2: the condition d96 can never hold: it is none of dims"},
+        {"summary = a test", "rate = 0 - 1", "k.manifest:2: rate is -1 for f16 d64 sm_80; it must be 0 to 1000"},
+        {"summary = a test", "rate = 10 * 101", "k.manifest:2: rate is 1010 for f16 d64 sm_80; it must be 0 to 1000"},
+        {"summary = a test", "rate = fast", "k.manifest:2: rate = fast: 'fast' is not known here"},
+        {"summary = a test", "tiles [d64] = 48x64\nrate = 64 / (tile_q - 48)", "k.manifest:3: rate = 64 / (tile_q - 48)"},
         {"summary = a test", "rows_most = 0 - 1", "rows_most is -1 for f16 d64 sm_80"},
         {"summary = a test", "cluster = 3", "cluster must be 1, 2, 4 or 8, or with launch = joined 16"},
         {"summary = a test", "cluster = 2", "clusters need launch = grid or joined, and sm_90 or later"},
@@ -687,6 +773,8 @@ int main(int argc, char **argv)
         {"expressions", expressions},
         {"manifest_good", manifest_good},
         {"manifest_images", manifest_images},
+        {"manifest_tiles", manifest_tiles},
+        {"tiles_that_take", tiles_that_take},
         {"manifest_bad", manifest_bad},
         {"manifest_random", manifest_random},
         {"refusals", refusals},

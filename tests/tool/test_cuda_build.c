@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "cuda_helpers.h"
+#include "prove/cuda_index.h"
 #include "prove/cuda_product.h"
 
 static bool have_compiler(void)
@@ -301,6 +302,29 @@ static void image_random(void)
     free(nvcc);
 }
 
+/* Two pairs of tiles, which workers get as the build gate writes them down. */
+static void build_tiles(void)
+{
+    struct proof proof;
+    struct gate_result result;
+    struct cuda_loaded loaded = {0};
+    char why[600], *tiles = replaced(small_kernel, "tile_kv = 32\n", "tile_kv = 32\n * attest-cuda: tiles [d64] = 32x16\n"),
+                   *text = replaced(tiles, "tile_kv = 32\n", "tile_kv = 32\n * attest-cuda: rate = 3 * tile_kv + 4\n");
+    if (have_compiler()) {
+        proof_make(&proof, &result, write_text("pairs.cu", text));
+        cuda_gate_build(&proof, &result);
+        tap_check(result.verdict == VERDICT_PASS, "%s", result.sentence);
+        tap_check(cuda_index_load(proof.candidate.image, &loaded, why, sizeof why), "%s", why);
+        tap_check(loaded.kernel.image_count == 2 && loaded.images[0].facts.tile_q == 16 && loaded.images[0].rate == 100 &&
+                      loaded.images[1].facts.tile_q == 32 && loaded.images[1].facts.tile_kv == 16 && loaded.images[1].rate == 52,
+                  "the pairs are loaded wrongly");
+        cuda_index_free(&loaded);
+        proof_drop(&proof, &result);
+    }
+    free(tiles);
+    free(text);
+}
+
 /* No compiler, one that hangs, one that dies. */
 static void build_without(void)
 {
@@ -334,8 +358,8 @@ static void build_without(void)
 int main(int argc, char **argv)
 {
     static const struct tap_test tests[] = {
-        {"build_template", build_template}, {"build_bad", build_bad},         {"build_images", build_images},
-        {"image_random", image_random},     {"build_without", build_without},
+        {"build_template", build_template}, {"build_bad", build_bad},       {"build_images", build_images},
+        {"build_tiles", build_tiles},       {"image_random", image_random}, {"build_without", build_without},
     };
     return make_folder() ? tap_main(argc, argv, tests, COUNT_OF(tests)) : 1;
 }

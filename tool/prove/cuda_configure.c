@@ -26,6 +26,7 @@ static const struct {
     [CUDA_PARTIAL] = {"partial", 0, 4096, 0},
     [CUDA_ROWS_MOST] = {"rows_most", 0, ATTEST_CUDA_SIZES - 1, 0},
     [CUDA_TILES_MOST] = {"tiles_most", 0, ATTEST_CUDA_SIZES - 1, 0},
+    [CUDA_RATE] = {"rate", 0, 1000, 0},
     [CUDA_CLUSTER] = {"cluster", 1, 16, 1},
     [CUDA_ALIGN] = {"align", 0, 128, 0},
     [CUDA_MMA_QK] = {"mma_qk", 0, 1 << 20, 0},
@@ -171,6 +172,11 @@ bool cuda_configure(const struct cuda_manifest *manifest, int arch, uint32_t dty
     return configure(manifest, wanted, configuration, why, why_size);
 }
 
+bool cuda_has_tile(const struct cuda_manifest *manifest, int dim, int tile)
+{
+    return !tile || !manifest->tiles[tile - 1].dim || manifest->tiles[tile - 1].dim == dim;
+}
+
 bool cuda_configure_tile(const struct cuda_manifest *manifest, int arch, uint32_t dtype, int dim, int tile,
                          struct cuda_configuration *configuration, char *why, size_t why_size)
 {
@@ -199,6 +205,8 @@ static bool add_tiles(const struct cuda_manifest *manifest, int own, int first, 
     int64_t plain[2] = {0};
     for (int tile = 0; tile <= manifest->tile_count; tile++) {
         struct cuda_configuration here;
+        if (!cuda_has_tile(manifest, dim, tile))
+            continue;
         if (!cuda_configure_tile(manifest, first, dtype, dim, tile, &here, why, why_size))
             return false;
         if (tile && here.numbers[CUDA_TILE_Q] == plain[0] && here.numbers[CUDA_TILE_KV] == plain[1])
@@ -301,6 +309,61 @@ int64_t cuda_configuration_pack(const struct cuda_manifest *manifest, const stru
     return group;
 }
 
+/* Why one pair of tiles does not take a problem of its dim; NULL if it does. */
+static const char *pair_refusal(const struct cuda_manifest *manifest, const struct cuda_configuration *configuration,
+                                const attest_problem *problem, char *text, size_t size)
+{
+    const int64_t *n = configuration->numbers;
+    int64_t most = n[CUDA_ROWS_MOST], pack = cuda_configuration_pack(manifest, configuration, problem);
+    for (int i = 0; i < manifest->map_count && problem->flags & ATTEST_PAGED; i++) {
+        int64_t rows = configuration->map_rows[i], page = problem->page_size;
+        if (strchr("kv", manifest->maps[i].tensor) && ((page % rows && rows % page) || page % 8))
+            return "its blocks of keys and the pages must be multiples of one another, and of 8";
+    }
+    if (most && problem->seq_q * pack > most) {
+        snprintf(text, size, "it is for at most %lld rows of %s, and there are %lld", (long long)most,
+                 pack > 1 ? "a KV head" : "a head", (long long)(problem->seq_q * pack));
+        return text;
+    }
+    int64_t tile_q = n[CUDA_TILE_Q], slots = problem->batch * (problem->heads_q / pack),
+            tiles = slots * ((problem->seq_q * pack + tile_q - 1) / tile_q);
+    most = n[CUDA_TILES_MOST];
+    if (most && problem->flags & ATTEST_INVARIANT)
+        return "it takes problems by their number of tiles, which depends on the batch, and bits must not";
+    if (most && tiles > most) {
+        snprintf(text, size, "it is for at most %lld tiles, and there are %lld", (long long)most, (long long)tiles);
+        return text;
+    }
+    int64_t align = n[CUDA_ALIGN];
+    char tensor = align ? unaligned_tensor(problem, align) : 0;
+    if (tensor) {
+        snprintf(text, size, "the strides of %c must be multiples of %lld bytes", tensor, (long long)align);
+        return text;
+    }
+    return NULL;
+}
+
+/* NULL if a pair of tiles that may run takes the problem; else why tile_q x tile_kv does not. */
+static const char *tiles_refusal(const struct cuda_manifest *manifest, const attest_problem *problem, int dim, char *text,
+                                 size_t size)
+{
+    struct cuda_configuration configuration;
+    char ignored[400];
+    int arch = 0;
+    while (!(manifest->archs >> arch & 1))
+        arch++;
+    if (!cuda_configure(manifest, arch, problem->dtype, dim, NULL, &configuration, text, size))
+        return text;
+    const char *sentence = pair_refusal(manifest, &configuration, problem, text, size);
+    bool chosen = configuration.numbers[CUDA_RATE] && !(problem->flags & ATTEST_INVARIANT);
+    for (int tile = 1; sentence && chosen && tile <= manifest->tile_count; tile++)
+        if (cuda_has_tile(manifest, dim, tile) &&
+            cuda_configure_tile(manifest, arch, problem->dtype, dim, tile, &configuration, ignored, sizeof ignored) &&
+            configuration.numbers[CUDA_RATE] && !pair_refusal(manifest, &configuration, problem, ignored, sizeof ignored))
+            return NULL;
+    return sentence;
+}
+
 const char *cuda_manifest_refusal(const struct cuda_manifest *manifest, const attest_problem *problem, char *text, size_t size)
 {
     if (!(manifest->dtypes >> problem->dtype & 1)) {
@@ -325,37 +388,5 @@ const char *cuda_manifest_refusal(const struct cuda_manifest *manifest, const at
     }
     if (problem->seq_q >= ATTEST_CUDA_SIZES || problem->seq_kv >= ATTEST_CUDA_SIZES)
         return "sequences must be shorter than 2^30";
-    struct cuda_configuration configuration;
-    int arch = 0;
-    while (!(manifest->archs >> arch & 1))
-        arch++;
-    if (!cuda_configure(manifest, arch, problem->dtype, dim, NULL, &configuration, text, size))
-        return text;
-    int64_t most = configuration.numbers[CUDA_ROWS_MOST], pack = cuda_configuration_pack(manifest, &configuration, problem);
-    for (int i = 0; i < manifest->map_count && problem->flags & ATTEST_PAGED; i++) {
-        int64_t rows = configuration.map_rows[i], page = problem->page_size;
-        if (strchr("kv", manifest->maps[i].tensor) && ((page % rows && rows % page) || page % 8))
-            return "its blocks of keys and the pages must be multiples of one another, and of 8";
-    }
-    if (most && problem->seq_q * pack > most) {
-        snprintf(text, size, "it is for at most %lld rows of %s, and there are %lld", (long long)most,
-                 pack > 1 ? "a KV head" : "a head", (long long)(problem->seq_q * pack));
-        return text;
-    }
-    int64_t tile_q = configuration.numbers[CUDA_TILE_Q], slots = problem->batch * (problem->heads_q / pack),
-            tiles = slots * ((problem->seq_q * pack + tile_q - 1) / tile_q);
-    most = configuration.numbers[CUDA_TILES_MOST];
-    if (most && problem->flags & ATTEST_INVARIANT)
-        return "it takes problems by their number of tiles, which depends on the batch, and bits must not";
-    if (most && tiles > most) {
-        snprintf(text, size, "it is for at most %lld tiles, and there are %lld", (long long)most, (long long)tiles);
-        return text;
-    }
-    int64_t align = configuration.numbers[CUDA_ALIGN];
-    char tensor = align ? unaligned_tensor(problem, align) : 0;
-    if (tensor) {
-        snprintf(text, size, "the strides of %c must be multiples of %lld bytes", tensor, (long long)align);
-        return text;
-    }
-    return NULL;
+    return tiles_refusal(manifest, problem, dim, text, size);
 }

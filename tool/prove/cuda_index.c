@@ -50,6 +50,8 @@ json_t *cuda_index_image(const struct cuda_configuration *configuration, int ord
     json_put(image, "rows_most", json_integer(n[CUDA_ROWS_MOST]));
     json_put(image, "tiles_most", json_integer(n[CUDA_TILES_MOST]));
     json_put(image, "cluster", json_integer(n[CUDA_CLUSTER]));
+    if (n[CUDA_RATE])
+        json_put(image, "rate", json_integer(n[CUDA_RATE]));
     json_put(image, "map_rows", rows);
     json_put(image, "map_columns", columns);
     return image;
@@ -118,6 +120,7 @@ static bool load_image(const char *index, const char *name, const json_t *entry,
                                  .rows_most = number(entry, "rows_most"),
                                  .tiles_most = number(entry, "tiles_most"),
                                  .cluster = number(entry, "cluster"),
+                                 .rate = number(entry, "rate"),
                                  .data = data,
                                  .bytes = (uint64_t)json_integer_value(json_object_get(entry, "bytes"))};
     for (size_t i = 0; i < ATTEST_CUDA_MAPS; i++) {

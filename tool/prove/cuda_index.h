@@ -4,7 +4,7 @@
  *
  *     {"kernel", "abi", "summary", "needs": "sm_80,sm_90", "dtypes", "refuses", "launch", "options": as in attest_cuda_kernel,
  *      "maps": [{"tensor", "swizzle"}], "images": {"f16 d64 sm_80": {"file", "sha256", "bytes", "order", "arch", "kind",
- *      "split_keys", "partial", "align", "rows_most", "tiles_most", "cluster", "map_rows", "map_columns"}}}
+ *      "split_keys", "partial", "align", "rows_most", "tiles_most", "cluster", "map_rows", "map_columns", and "rate" unless it is 0}}}
  *
  * What else the host has to know of an image is in the image (ATTEST_CUDA_FACTS).
  */

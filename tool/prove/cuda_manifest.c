@@ -296,11 +296,17 @@ static bool parse_map(struct reading *reading, const char *text)
 }
 
 /* 48x64 32x32 */
-static bool parse_tiles(struct reading *reading, char *text)
+static bool parse_tiles(struct reading *reading, char *condition, char *text)
 {
     struct cuda_manifest *manifest = reading->manifest;
+    struct cuda_rule rule = {.arch = -1};
+    bool any = false;
+    if (condition && !parse_condition(reading, condition, &rule))
+        return false;
+    if (rule.arch >= 0 || rule.dtype)
+        return fail(reading, "tiles can have a condition on the dimension alone; write for example tiles [d64] = 48x64");
     for (char *word; (word = next_word(&text));) {
-        struct cuda_tile tile = {0};
+        struct cuda_tile tile = {.dim = rule.dim, .line = reading->line};
         char *cross = strchr(word, 'x'), shown[33];
         snprintf(shown, sizeof shown, "%s", word);
         if (cross)
@@ -308,13 +314,15 @@ static bool parse_tiles(struct reading *reading, char *text)
         if (!cross || !parse_int(word, 1, 1024, &tile.q) || !parse_int(cross + 1, 1, 1024, &tile.kv))
             return fail(reading, "'%s' is no pair of tiles; write for example tiles = 48x64 32x32", shown);
         for (int i = 0; i < manifest->tile_count; i++)
-            if (manifest->tiles[i].q == tile.q && manifest->tiles[i].kv == tile.kv)
+            if (manifest->tiles[i].q == tile.q && manifest->tiles[i].kv == tile.kv &&
+                (!manifest->tiles[i].dim || !tile.dim || manifest->tiles[i].dim == tile.dim))
                 return fail(reading, "%s is there twice", shown);
         if (manifest->tile_count == CUDA_MOST_TILES)
             return fail(reading, "there are more than %d pairs of tiles", CUDA_MOST_TILES);
         manifest->tiles[manifest->tile_count++] = tile;
+        any = true;
     }
-    return manifest->tile_count ? true : fail(reading, "tiles is empty; write for example tiles = 48x64 32x32");
+    return any ? true : fail(reading, "tiles is empty; write for example tiles = 48x64 32x32");
 }
 
 /* tile_q 32 64; tile_kv 32 64 */
@@ -376,8 +384,8 @@ static bool parse_value(struct reading *reading, const char *key, char *conditio
         which++;
     if (which == KEY_COUNT)
         return unknown_key(reading, key, keys, KEY_COUNT);
-    if (condition)
-        return fail(reading, "%s cannot have a condition; only numbers can", key);
+    if (condition && which != TILES)
+        return fail(reading, "%s cannot have a condition; only numbers and tiles can", key);
     switch (which) {
     case NAME:
         if (text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")])
@@ -398,7 +406,7 @@ static bool parse_value(struct reading *reading, const char *key, char *conditio
     case PDL:
         return parse_yes(reading, key, text, &manifest->pdl);
     case TILES:
-        return parse_tiles(reading, text);
+        return parse_tiles(reading, condition, text);
     case LAUNCH:
         choice = parse_choice(reading, key, text, launches, COUNT_OF(launches));
         manifest->launch = (attest_cuda_launch)(choice + 1);
@@ -453,6 +461,17 @@ static bool parse_line(struct reading *reading, char *line)
     return true;
 }
 
+/* Whether a condition on the dimension, of this line, can hold. */
+static bool dim_known(struct reading *reading, int dim, int line)
+{
+    const struct cuda_values *dims = &reading->manifest->dims;
+    bool known = !dim;
+    for (int d = 0; d < dims->count; d++)
+        known = known || dims->values[d] == dim;
+    reading->line = line;
+    return known ? true : fail(reading, "the condition d%d can never hold: it is none of dims", dim);
+}
+
 /* What every manifest must have, and that every image it promises has numbers. */
 static bool complete(struct reading *reading)
 {
@@ -466,14 +485,13 @@ static bool complete(struct reading *reading)
         return fail(reading, "the manifest lacks a line such as: %s", missing);
     if (manifest->pdl && manifest->launch != ATTEST_LAUNCH_SPLIT)
         return fail(reading, "pdl is for launch = split, where attest_combine can wait for attest_kernel");
+    for (int i = 0; i < manifest->tile_count; i++)
+        if (!dim_known(reading, manifest->tiles[i].dim, manifest->tiles[i].line))
+            return false;
     for (int i = 0; i < manifest->rule_count; i++) {
         const struct cuda_rule *rule = &manifest->rules[i];
-        bool known = !rule->dim;
-        for (int d = 0; d < manifest->dims.count; d++)
-            known = known || manifest->dims.values[d] == rule->dim;
-        reading->line = rule->line;
-        if (!known)
-            return fail(reading, "the condition d%d can never hold: it is none of dims", rule->dim);
+        if (!dim_known(reading, rule->dim, rule->line))
+            return false;
         if (rule->dtype && !(manifest->dtypes >> rule->dtype & 1))
             return fail(reading, "the condition %s can never hold: it is none of dtypes", cuda_dtype_name(rule->dtype));
     }
@@ -484,7 +502,8 @@ static bool complete(struct reading *reading)
                 if (!(manifest->archs >> arch & 1) || !(manifest->dtypes >> dtype & 1))
                     continue;
                 for (int tile = 0; tile <= manifest->tile_count; tile++)
-                    if (!cuda_configure_tile(manifest, arch, dtype, manifest->dims.values[d], tile, &configuration, reading->why,
+                    if (cuda_has_tile(manifest, manifest->dims.values[d], tile) &&
+                        !cuda_configure_tile(manifest, arch, dtype, manifest->dims.values[d], tile, &configuration, reading->why,
                                              reading->why_size))
                         return false;
             }

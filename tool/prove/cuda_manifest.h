@@ -23,6 +23,7 @@ enum cuda_number {
     CUDA_PARTIAL,
     CUDA_ROWS_MOST,
     CUDA_TILES_MOST,
+    CUDA_RATE,
     CUDA_CLUSTER,
     CUDA_ALIGN,
     CUDA_MMA_QK,
@@ -32,7 +33,7 @@ enum cuda_number {
 enum {
     CUDA_SPACE_NUMBERS = CUDA_THREADS + 1,
     CUDA_MOST_VALUES = 16,
-    CUDA_MOST_TILES = 8,
+    CUDA_MOST_TILES = 16,
     CUDA_MOST_RULES = 96,
     CUDA_EXPRESSION_TEXT = 128
 };
@@ -63,6 +64,8 @@ struct cuda_values {
 /* A pair of tile_q and tile_kv. */
 struct cuda_tile {
     int q, kv;
+    int dim; /* it is for; 0: any */
+    int line;
 };
 
 struct cuda_manifest {
@@ -114,7 +117,10 @@ struct cuda_configuration {
 bool cuda_configure(const struct cuda_manifest *manifest, int arch, uint32_t dtype, int dim, const int64_t *chosen,
                     struct cuda_configuration *configuration, char *why, size_t why_size);
 
-/* The same with pair `tile` of `tiles`, counted from 1; 0 is tile_q x tile_kv. */
+/* Whether `tiles` has pair `tile`, counted from 1, for this dim; 0, which is tile_q x tile_kv, is always there. */
+bool cuda_has_tile(const struct cuda_manifest *manifest, int dim, int tile);
+
+/* The same as cuda_configure with a pair that is there, and with what the manifest says otherwise. */
 bool cuda_configure_tile(const struct cuda_manifest *manifest, int arch, uint32_t dtype, int dim, int tile,
                          struct cuda_configuration *configuration, char *why, size_t why_size);
 
