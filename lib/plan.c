@@ -371,7 +371,7 @@ attest_status attest_explain(attest_context *context, const attest_problem *prob
     size_t used = 0;
     for (int i = 0; i < kernel_count() && used < text_size; i++) {
         const struct kernel *kernel = kernel_at(i);
-        char sentence[256], how[160];
+        char sentence[256], how[224];
         int length;
         proof_text(kernel->name, attest_context_model(context), sentence, sizeof sentence);
         if (!kernel->code && !kernel->cuda)

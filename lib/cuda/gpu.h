@@ -44,9 +44,17 @@ struct tile_wish {
 /* Query heads that share a tile: those of a KV head where the kernel packs them and its tiles hold whole groups, else 1. */
 int64_t cuda_pack(const attest_cuda_kernel *kernel, const attest_cuda_image *image, const attest_problem *p);
 
+/* How far a row sees to either side of its place; ATTEST_CUDA_UNBOUNDED where there is no limit. */
+int32_t cuda_window_left(const attest_problem *p);
+int32_t cuda_window_right(const attest_problem *p);
+
 /* The one predicate of CUDA kernels: ATTEST_OK and the image that runs, or why not. `gpu` is NULL for a context on the CPU. */
 attest_status cuda_refusal(const struct gpu *gpu, const attest_cuda_kernel *kernel, struct tile_wish wish, const attest_problem *p,
                            const attest_cuda_image **image, struct text why);
+
+/* Why the image that cuda_refusal found runs and not the kernel's first: " (192x128 would take 50.0 % longer)"; "" if it is that. */
+void cuda_tiles_explain(const struct gpu *gpu, const attest_cuda_kernel *kernel, const attest_cuda_image *image,
+                        const attest_problem *p, char *text, size_t size);
 
 /* A launch, with everything in it but the pointers. */
 struct cuda_plan;

@@ -72,6 +72,16 @@ static int32_t window(const attest_problem *p, uint64_t flag, int64_t size)
     return has(p, flag) && size < ATTEST_CUDA_UNBOUNDED ? (int32_t)size : ATTEST_CUDA_UNBOUNDED;
 }
 
+int32_t cuda_window_left(const attest_problem *p)
+{
+    return window(p, ATTEST_WINDOW_LEFT, p->window_left);
+}
+
+int32_t cuda_window_right(const attest_problem *p)
+{
+    return has(p, ATTEST_CAUSAL) ? 0 : window(p, ATTEST_WINDOW_RIGHT, p->window_right);
+}
+
 int64_t cuda_pack(const attest_cuda_kernel *kernel, const attest_cuda_image *image, const attest_problem *p)
 {
     int64_t group = kernel->options & ATTEST_CUDA_PACKS ? p->heads_q / p->heads_kv : 1;
@@ -99,8 +109,8 @@ static void args_fill(attest_cuda_args *args, const attest_problem *p, const att
         .total_kv = (int32_t)p->total_kv,
         .page_size = (int32_t)p->page_size,
         .page_count = (int32_t)p->page_count,
-        .window_left = window(p, ATTEST_WINDOW_LEFT, p->window_left),
-        .window_right = has(p, ATTEST_CAUSAL) ? 0 : window(p, ATTEST_WINDOW_RIGHT, p->window_right),
+        .window_left = cuda_window_left(p),
+        .window_right = cuda_window_right(p),
         .dtype_o = p->dtype_o,
         .dtype_bias = p->dtype_bias,
         .scale = p->scale,
@@ -177,12 +187,13 @@ uint32_t cuda_plan_align(const struct cuda_plan *plan)
 void cuda_plan_describe(const struct cuda_plan *plan, char *text, size_t size)
 {
     const attest_cuda_args *args = &plan->args;
-    char how[96] = "";
+    char how[96] = "", why[64];
     if (plan->kernel->launch == ATTEST_LAUNCH_PERSISTENT)
         snprintf(how, sizeof how, " for %d tiles", args->tiles);
     if (args->splits > 1)
         snprintf(how, sizeof how, " for %d tiles in %d pieces of %d keys", args->tiles, args->splits, args->split_keys);
-    snprintf(text, size, "tiles of %ux%u, %u block%s of %u threads%s", plan->image.facts.tile_q, plan->image.facts.tile_kv,
+    cuda_tiles_explain(plan->gpu, plan->kernel, &plan->image, &plan->problem, why, sizeof why);
+    snprintf(text, size, "tiles of %ux%u%s, %u block%s of %u threads%s", plan->image.facts.tile_q, plan->image.facts.tile_kv, why,
              plan->blocks, plan->blocks == 1 ? "" : "s", plan->image.facts.threads, how);
 }
 

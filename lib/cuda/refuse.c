@@ -148,7 +148,7 @@ static attest_status no_image(const struct gpu *gpu, const attest_cuda_kernel *k
                 gpu->info.shared_block);
 }
 
-/* The first image of the smallest dim that does. */
+/* The first image of the smallest dim that does: it has the tiles that were asked for, or else tile_q x tile_kv. */
 static const attest_cuda_image *choose_image(const struct gpu *gpu, const attest_cuda_kernel *kernel, struct tile_wish wish,
                                              const attest_problem *p)
 {
@@ -269,6 +269,104 @@ static attest_status check_maps(const struct gpu *gpu, const attest_cuda_kernel 
     return ATTEST_OK;
 }
 
+/* Whether an image that the GPU can run takes the problem. */
+static attest_status check_image(const struct gpu *gpu, const attest_cuda_kernel *kernel, const attest_cuda_image *image,
+                                 const attest_problem *p, struct text why)
+{
+    int64_t pack = cuda_pack(kernel, image, p);
+    TRY(check_sizes(kernel, p, pack, image, why));
+    if (image->rows_most && p->seq_q * pack > image->rows_most)
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it is for at most %u rows of %s, and there are %lld", image->rows_most,
+                    pack > 1 ? "a KV head" : "a head", (long long)(p->seq_q * pack));
+    TRY(check_strides(kernel, p, image->align, why));
+    return check_maps(gpu, kernel, image, p, why);
+}
+
+/* ---- the choice of tiles ----------------------------------------------------------------------------------------------------- */
+
+/* How a slot is cut: rows of its query heads, which see keys from `left` before their place to `right` behind it. The numbers are
+ * those of a problem that check_sizes has seen, and so small that sums of two of them are numbers too. */
+struct slot {
+    int32_t pack, rows, tile_q, tile_kv, seq_kv, left, right;
+    int32_t first_place; /* that of query row 0 */
+};
+
+/* Blocks of keys that some row of the tile sees, as attest_tile_visible has them; at least 1. */
+static int32_t tile_blocks(const struct slot *slot, int32_t tile)
+{
+    int32_t first = tile * slot->tile_q, last = first + slot->tile_q < slot->rows ? first + slot->tile_q - 1 : slot->rows - 1;
+    int32_t begin = slot->first_place + first / slot->pack - slot->left,
+            end = slot->first_place + last / slot->pack + slot->right + 1;
+    begin = begin > 0 ? begin : 0;
+    end = end < slot->seq_kv ? end : slot->seq_kv;
+    return begin < end ? (end - 1) / slot->tile_kv - begin / slot->tile_kv + 1 : 1;
+}
+
+/* How long the tiles of a sequence take with an image that takes the problem and has a rate, in no unit. Every tile has one block
+ * more than it sees, for its beginning and its end. The batch does not matter. Of lengths that lie on the device the most is known,
+ * and is what counts. */
+static double tiles_cost(const attest_cuda_kernel *kernel, const attest_cuda_image *image, const attest_problem *p)
+{
+    enum { LOOKED_AT = 256 };
+    int64_t pack = cuda_pack(kernel, image, p);
+    struct slot slot = {.pack = (int32_t)pack,
+                        .rows = (int32_t)(p->seq_q * pack),
+                        .tile_q = (int32_t)image->facts.tile_q,
+                        .tile_kv = (int32_t)image->facts.tile_kv,
+                        .seq_kv = (int32_t)p->seq_kv,
+                        .left = cuda_window_left(p),
+                        .right = cuda_window_right(p),
+                        .first_place = has(p, ATTEST_BOTTOM_RIGHT) ? (int32_t)(p->seq_kv - p->seq_q) : 0};
+    int64_t tiles = (slot.rows + slot.tile_q - 1) / slot.tile_q, blocks = 0;
+    bool alike = slot.left == ATTEST_CUDA_UNBOUNDED && slot.right == ATTEST_CUDA_UNBOUNDED;
+    int64_t most = alike ? 1 : LOOKED_AT, looked_at = tiles < most ? tiles : most;
+    for (int64_t i = 0; i < looked_at; i++)
+        blocks += tile_blocks(&slot, (int32_t)(looked_at < tiles ? (2 * i + 1) * tiles / (2 * LOOKED_AT) : i)) + 1;
+    if (!looked_at)
+        return 0;
+    double all = (double)blocks * (double)tiles / (double)looked_at * (double)(p->heads_q / pack);
+    return all * (double)(slot.tile_q * slot.tile_kv) / image->rate;
+}
+
+/* Of the images that differ from the first that does in their tiles alone, and that take the problem, the one that is done soonest;
+ * the first if none is, or if none takes it. */
+static const attest_cuda_image *choose_tiles(const struct gpu *gpu, const attest_cuda_kernel *kernel,
+                                             const attest_cuda_image *first, const attest_problem *p)
+{
+    const attest_cuda_image *best = NULL;
+    double least = 0;
+    for (uint32_t i = 0; i < kernel->image_count; i++) {
+        const attest_cuda_image *image = &kernel->images[i];
+        if (image->arch != first->arch || image->kind != first->kind || image->facts.dtype != first->facts.dtype ||
+            image->facts.dim != first->facts.dim || image->facts.dynamic_shared > gpu->info.shared_block || !image->rate ||
+            check_image(gpu, kernel, image, p, (struct text){0}) != ATTEST_OK)
+            continue;
+        double cost = tiles_cost(kernel, image, p);
+        if (!best || cost < least) {
+            best = image;
+            least = cost;
+        }
+    }
+    return best ? best : first;
+}
+
+void cuda_tiles_explain(const struct gpu *gpu, const attest_cuda_kernel *kernel, const attest_cuda_image *image,
+                        const attest_problem *p, char *text, size_t size)
+{
+    const attest_cuda_image *first = choose_image(gpu, kernel, (struct tile_wish){0}, p);
+    const attest_cuda_facts *facts = &first->facts;
+    text[0] = 0;
+    if (facts->tile_q == image->facts.tile_q && facts->tile_kv == image->facts.tile_kv)
+        return;
+    if (check_image(gpu, kernel, first, p, (struct text){0}) != ATTEST_OK)
+        snprintf(text, size, " (%ux%u does not take it)", facts->tile_q, facts->tile_kv);
+    else
+        snprintf(text, size, " (%ux%u would take %.1f %% longer)", facts->tile_q, facts->tile_kv,
+                 100 * (tiles_cost(kernel, first, p) / tiles_cost(kernel, image, p) - 1));
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------------------- */
+
 attest_status cuda_refusal(const struct gpu *gpu, const attest_cuda_kernel *kernel, struct tile_wish wish, const attest_problem *p,
                            const attest_cuda_image **image, struct text why)
 {
@@ -286,13 +384,10 @@ attest_status cuda_refusal(const struct gpu *gpu, const attest_cuda_kernel *kern
     const attest_cuda_image *found = choose_image(gpu, kernel, wish, p);
     if (!found)
         return no_image(gpu, kernel, wish, p, why);
-    int64_t pack = cuda_pack(kernel, found, p);
-    TRY(check_sizes(kernel, p, pack, found, why));
-    if (found->rows_most && p->seq_q * pack > found->rows_most)
-        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it is for at most %u rows of %s, and there are %lld", found->rows_most,
-                    pack > 1 ? "a KV head" : "a head", (long long)(p->seq_q * pack));
-    TRY(check_strides(kernel, p, found->align, why));
-    TRY(check_maps(gpu, kernel, found, p, why));
+    /* The bits depend on the tiles, and tiles that are chosen on the longest sequence and the pages. */
+    if (!wish.q && found->rate && !has(p, ATTEST_INVARIANT))
+        found = choose_tiles(gpu, kernel, found, p);
+    TRY(check_image(gpu, kernel, found, p, why));
     *image = found;
     return ATTEST_OK;
 }
