@@ -232,6 +232,28 @@ static bool configure_here(const struct bench *bench, const attest_problem *prob
     return false;
 }
 
+/* Judges a profile with tile_q x tile_kv, and where that fails with the pairs of tiles that the library may have chosen instead. */
+static void judge_tiles(const struct bench *bench, const struct cuda_profile *profile, const struct layout *layout,
+                        const struct cuda_configuration *plain, int arch, struct cuda_finding *finding)
+{
+    const struct cuda_manifest *manifest = &bench->manifest;
+    struct cuda_workload load = cuda_workload(layout, manifest, plain);
+    cuda_profile_judge(profile, &load, manifest, plain, arch, finding);
+    for (int tile = 1; finding->verdict == VERDICT_FAIL && plain->numbers[CUDA_RATE] && tile <= manifest->tile_count; tile++) {
+        struct cuda_configuration pair;
+        struct cuda_finding other;
+        char why[400];
+        if (!cuda_has_tile(manifest, plain->dim, tile) ||
+            !cuda_configure_tile(manifest, plain->arch, plain->dtype, plain->dim, tile, &pair, why, sizeof why) ||
+            !pair.numbers[CUDA_RATE])
+            continue;
+        load = cuda_workload(layout, manifest, &pair);
+        cuda_profile_judge(profile, &load, manifest, &pair, arch, &other);
+        if (other.verdict == VERDICT_PASS)
+            *finding = other;
+    }
+}
+
 /* Judges the profile of one problem, which is launch `number` of the log. */
 static struct cuda_finding profile_problem(struct proof *proof, const struct bench *bench, const char *log, int number,
                                            const attest_problem *problem, json_t *row)
@@ -248,7 +270,7 @@ static struct cuda_finding profile_problem(struct proof *proof, const struct ben
         !inputs_make(problem, proof->seed, NULL, &inputs, &code, finding.sentence, sizeof finding.sentence))
         return finding;
     struct cuda_workload load = cuda_workload(&inputs.layout, &bench->manifest, &configuration);
-    cuda_profile_judge(&profile, &load, &bench->manifest, &configuration, arch, &finding);
+    judge_tiles(bench, &profile, &inputs.layout, &configuration, arch, &finding);
     cuda_limiter(&profile, limiter, sizeof limiter);
     json_put(row, "limiter", json_string(limiter));
     json_put(row, "metrics", metrics_json(&profile));
