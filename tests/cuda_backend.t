@@ -55,6 +55,10 @@ done
 tap "calls with one that has no early launches and no tensor maps" \
     env LD_LIBRARY_PATH="$work/hollow" "$BUILD/tests/test_cuda_calls" --only runs
 
+check "build a kernel with two pairs of tiles to explain" "$CC" $warn -Ilib tests/cuda/explained_tiles.c $(find "$BUILD/obj/lib" -name '*.o') \
+    $(ls "$BUILD/obj/cuda_images.o" 2> /dev/null) -fopenmp -lm -o "$work/explained_tiles"
+check "which tiles were chosen, and why, is explained" env LD_LIBRARY_PATH="$work/fake" "$work/explained_tiles"
+
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2> /dev/null)
 if [ -n "$nvcc" ]; then
     check "what we say of the driver's interface is what cuda.h says" \
