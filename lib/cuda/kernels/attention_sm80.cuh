@@ -639,7 +639,7 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_tile &t
     if (keys.begin >= keys.end) // then there was no barrier yet, and Q may still be on its way
         __syncthreads();
 
-    // Sums of whole rows, and maxima in units of log2.
+        // Sums of whole rows, and maxima in units of log2.
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
@@ -801,7 +801,7 @@ __device__ inline void write_joined(const attest_cuda_args &args, const attest_t
     const Target target = target_get(args, tile);
     const int count = tile.row_end - tile.row_begin;
     if (target.whole && args.pack == 1 && args.dim_v == D && THREADS % (D / 4) == 0) { // rows lie a stride apart
-        constexpr int ROWS = THREADS / (D / 4); // that are written at a time
+        constexpr int ROWS = THREADS / (D / 4);                                        // that are written at a time
         const int first = threadIdx.x / (D / 4), column = threadIdx.x % (D / 4) * 4;
         uint16_t *to = (uint16_t *)args.o + target.strip.base + (tile.row_begin + first) * target.strip.row + column;
 #pragma unroll 4

@@ -13,6 +13,11 @@
  * attest-cuda: tile_kv   = 128
  * attest-cuda: tile_kv [d192] = 96
  * attest-cuda: tile_kv [d256] = 80
+ * attest-cuda: tiles [d64] = 128x128
+ * attest-cuda: tiles [d128] = 128x160
+ * attest-cuda: rate      = 100
+ * attest-cuda: rate [d64] = 40 + tile_q * 5 / 16
+ * attest-cuda: rate [d128] = 88 + tile_kv * 3 / 32
  * attest-cuda: stages    = 2
  * attest-cuda: stages [d64] = 4
  * attest-cuda: threads   = 2 * tile_q + 128

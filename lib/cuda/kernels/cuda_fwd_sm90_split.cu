@@ -146,7 +146,8 @@ __device__ inline void copy_rows(const attest_cuda_args &args, const attest_tile
         const int row = index / CHUNKS, chunk = index % CHUNKS, r = tile.row_begin + row;
         const Place place = place_here(args, tile, r);
         const int count = place.there ? min(max(args.dim - chunk * 8, 0), 8) : 0;
-        cp_async_16(chunk_at(to, row, chunk), (const uint16_t *)args.q + (count ? offset_of(strip, place) + chunk * 8 : 0), count * 2);
+        cp_async_16(chunk_at(to, row, chunk), (const uint16_t *)args.q + (count ? offset_of(strip, place) + chunk * 8 : 0),
+                    count * 2);
     }
 }
 
@@ -207,6 +208,8 @@ __device__ inline uint32_t slab_at(uint32_t base, int row, int chunk)
     return base + row * SLAB_PITCH + ((chunk ^ row % 8) << 4);
 }
 
+constexpr bool KEEP_Q = D <= 128; // in registers
+
 // As product_qk, in two chains of sums: they are what takes time.
 __device__ inline void slab_qk(Scores<WARP_KV> &S, const uint32_t (&Q)[KEEP_Q ? D / 16 : 1][M][4], uint32_t q_at, uint32_t k_at)
 {
@@ -257,6 +260,21 @@ __device__ inline void slab_pv(Output &O, const Scores<WARP_KV> &P, uint32_t v_a
     }
 }
 
+// S becomes P, and O and the rows follow the new maximum.
+__device__ inline void softmax(Scores<WARP_KV> &S, Rows &rows, Output &O, float c)
+{
+    Step step;
+    const bool same = follow_maximum<WARP_KV>(S, rows, step, c);
+#pragma unroll
+    for (int k = 0; k < WARP_KV / 16; k++)
+        weigh<WARP_KV>(S, step, c, k, 0, 1);
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        rows.l[0][half] += step.sum[0][half];
+    if (!same)
+        rescale(O, step.carry);
+}
+
 /* ---- keys without a weight ---- */
 
 // V of a key without a weight may be NaN: it is made zero. `v` is where the warp's keys are. For whole warps.
@@ -287,8 +305,8 @@ __device__ inline void blank_hidden(const Scores<WARP_KV> &S, uint32_t v, int la
 
 // MODIFIED: scores need more than a scale. Cases are apart so that the one that matters most is short: instructions have to be fetched.
 template <bool MODIFIED>
-__device__ inline void attend_slabs(const attest_cuda_args &args, const attest_tile &tile,
-                                    const Keys &keys, const Warp &warp, uint32_t base, Rows &rows, Output &O)
+__device__ inline void attend_slabs(const attest_cuda_args &args, const attest_tile &tile, const Keys &keys, const Warp &warp,
+                                    uint32_t base, Rows &rows, Output &O)
 {
     const attest_span some = keys.some;
     const int begin = some.begin / TILE_KV * TILE_KV, blocks = (some.end - begin + TILE_KV - 1) / TILE_KV, lane = warp.lane;
@@ -313,11 +331,11 @@ __device__ inline void attend_slabs(const attest_cuda_args &args, const attest_t
             if (MODIFIED)
                 modify<WARP_KV>(args, tile, warp, S, first);
             if (__builtin_expect(first < keys.all.begin || first + WARP_KV > min(keys.all.end, some.end), 0))
-                hide<WARP_KV>(args, base + VIEW, lane, S, first, some.end);
+                hide<WARP_KV>(args, base + VIEW, lane, S, first);
             barrier_wait(base + V_FULL + stage * 8, parity);
             if (biased)
                 blank_hidden(S, v, lane);
-            softmax<WARP_KV>(S, rows, O, c);
+            softmax(S, rows, O, c);
             if (__builtin_expect(first < some.begin || first + WARP_KV > some.end, 0)) {
 #pragma unroll 1
                 for (int key = 0; key < WARP_KV; key++)
@@ -357,8 +375,7 @@ struct Part {
 };
 
 // The sum of `count` parts, in their order.
-template <int AT_ONCE, typename End, typename Columns>
-__device__ inline Part join_parts(int count, End end_of, Columns columns_of)
+template <int AT_ONCE, typename End, typename Columns> __device__ inline Part join_parts(int count, End end_of, Columns columns_of)
 {
     Part part = {minus_infinity(), 0, make_float4(0, 0, 0, 0)};
 #pragma unroll 1
@@ -409,8 +426,8 @@ __device__ inline void write_part(const attest_cuda_args &args, const attest_til
 
 // The shares of the warps, four columns of a row by each thread: to be written, or sent to the block that joins them with those of the
 // other pieces.
-__device__ inline void join_warps(const attest_cuda_args &args, const attest_tile &tile, unsigned char *shared, int items, int piece,
-                                  int shift)
+__device__ inline void join_warps(const attest_cuda_args &args, const attest_tile &tile, unsigned char *shared, int items,
+                                  int piece, int shift)
 {
     const uint32_t base = shared_address(shared);
 #pragma unroll 1
@@ -431,8 +448,8 @@ __device__ inline void join_warps(const attest_cuda_args &args, const attest_til
 }
 
 // This block's columns of all pieces. There are some for each block, so none ends while something is on its way to it.
-__device__ inline void join_pieces(const attest_cuda_args &args, const attest_tile &tile, unsigned char *shared, int items, int piece,
-                                   int shift)
+__device__ inline void join_pieces(const attest_cuda_args &args, const attest_tile &tile, unsigned char *shared, int items,
+                                   int piece, int shift)
 {
     barrier_wait(shared_address(shared) + SENT, 0); // the pieces are there
 #pragma unroll 1
@@ -483,10 +500,8 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
     cluster_arrive_relaxed();
     copy_rows(args, tile, base + SHARED_Q);
     cp_async_commit();
-    if (threadIdx.x == 0) { // as view_keep does
-        store_shared_16(base + VIEW, make_uint4(ends.first, ends.last, tile.sequence.q_count, tile.sequence.kv_count));
-        store_shared_4(base + VIEW + 16, tile.row_begin);
-    }
+    if (threadIdx.x == 0) // as view_keep does
+        store_shared_16(base + VIEW + 16, make_uint4(tile.sequence.q_count, tile.sequence.kv_count, tile.row_begin, keys.some.end));
     Rows rows;
     Output O;
 #pragma unroll
