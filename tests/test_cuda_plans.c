@@ -742,6 +742,16 @@ static void chosen_tiles(void)
         }
         attest_context_destroy(context);
     }
+    /* Persistent blocks, 132 of them: 48 or 64 tiles are one round, and then the shorter ones are done sooner; many rounds are not. */
+    static const struct pair rows[2] = {{192, 128, 100}, {128, 128, 80}};
+    made->kernel.launch = ATTEST_LAUNCH_PERSISTENT;
+    set_pairs(made, rows);
+    attest_context *persistent = context_on("cuda", &made->kernel);
+    attest_problem few = problem_of("fwd:f16:b2:h8:s512:d64"), many = problem_of("fwd:f16:b32:h32:s512:d64");
+    tap_check(pair_of(persistent, &few, "made_up") == 1, "one round of long tiles");
+    tap_check(pair_of(persistent, &many, "made_up") == 0, "more rounds of slow tiles");
+    attest_context_destroy(persistent);
+    made->kernel.launch = ATTEST_LAUNCH_TILE;
     /* PTX has one pair; and a pair that the GPU has no room for is not there. */
     attest_problem p = problem_of("fwd:f16:b1:h1:sq40:skv64:d64");
     set_pairs(made, close);

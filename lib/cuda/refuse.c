@@ -3,6 +3,7 @@
  */
 #include "device.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -303,9 +304,10 @@ static int32_t tile_blocks(const struct slot *slot, int32_t tile)
 }
 
 /* How long the tiles of a sequence take with an image that takes the problem and has a rate, in no unit. Every tile has one block
- * more than it sees, for its beginning and its end. The batch does not matter. Of lengths that lie on the device the most is known,
- * and is what counts. */
-static double tiles_cost(const attest_cuda_kernel *kernel, const attest_cuda_image *image, const attest_problem *p)
+ * more than it sees, for its beginning and its end. Of lengths that lie on the device the most is known, and is what counts. The batch
+ * does not matter but for persistent blocks, which go through all tiles in rounds: the last round is as long as the others. */
+static double tiles_cost(const struct gpu *gpu, const attest_cuda_kernel *kernel, const attest_cuda_image *image,
+                         const attest_problem *p)
 {
     enum { LOOKED_AT = 256 };
     int64_t pack = cuda_pack(kernel, image, p);
@@ -324,7 +326,11 @@ static double tiles_cost(const attest_cuda_kernel *kernel, const attest_cuda_ima
         blocks += tile_blocks(&slot, (int32_t)(looked_at < tiles ? (2 * i + 1) * tiles / (2 * LOOKED_AT) : i)) + 1;
     if (!looked_at)
         return 0;
-    double all = (double)blocks * (double)tiles / (double)looked_at * (double)(p->heads_q / pack);
+    double slots = (double)(p->heads_q / pack), all = (double)blocks * (double)tiles / (double)looked_at * slots;
+    if (kernel->launch == ATTEST_LAUNCH_PERSISTENT && p->batch > 0) {
+        double rounds = (double)p->batch * slots * (double)tiles / gpu->info.multiprocessors;
+        all *= ceil(rounds) / rounds;
+    }
     return all * (double)(slot.tile_q * slot.tile_kv) / image->rate;
 }
 
@@ -341,7 +347,7 @@ static const attest_cuda_image *choose_tiles(const struct gpu *gpu, const attest
             image->facts.dim != first->facts.dim || image->facts.dynamic_shared > gpu->info.shared_block || !image->rate ||
             check_image(gpu, kernel, image, p, (struct text){0}) != ATTEST_OK)
             continue;
-        double cost = tiles_cost(kernel, image, p);
+        double cost = tiles_cost(gpu, kernel, image, p);
         if (!best || cost < least) {
             best = image;
             least = cost;
@@ -362,7 +368,7 @@ void cuda_tiles_explain(const struct gpu *gpu, const attest_cuda_kernel *kernel,
         snprintf(text, size, " (%ux%u does not take it)", facts->tile_q, facts->tile_kv);
     else
         snprintf(text, size, " (%ux%u would take %.1f %% longer)", facts->tile_q, facts->tile_kv,
-                 100 * (tiles_cost(kernel, first, p) / tiles_cost(kernel, image, p) - 1));
+                 100 * (tiles_cost(gpu, kernel, first, p) / tiles_cost(gpu, kernel, image, p) - 1));
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------------------- */

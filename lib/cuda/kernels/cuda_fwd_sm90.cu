@@ -181,14 +181,14 @@ __device__ inline void announce(const attest_cuda_args &args, const attest_cuda_
         const attest_tile tile = tile_get(args, together, index);
         if (tile.row_begin >= tile.row_end)
             continue;
-        // A tile without keys goes through one block, of which it sees nothing.
+        // A tile without keys goes through one block, which nobody brings, and of which it sees nothing.
         const attest_span keys = attest_tile_visible(args, tile);
         const bool some = keys.end > keys.begin;
         note.tile = tile;
         note.first = some ? keys.begin / KEYS : 0;
         note.count = some ? (keys.end - 1) / KEYS + 1 - note.first : 1;
-        note.end = keys.end;
-        note.seen = seen_by_some(args, tile.sequence);
+        note.end = some ? keys.end : 0;
+        note.seen = some ? seen_by_some(args, tile.sequence) : attest_span{0, 0};
     }
     barrier_wait(q.barrier + Q_TO_FREE, q.parity);
     if (note.count > 0)
@@ -196,6 +196,16 @@ __device__ inline void announce(const attest_cuda_args &args, const attest_cuda_
     else
         barrier_arrive(q.barrier);
     q.advance();
+}
+
+// A block of K or V of the tile that the note is of.
+__device__ inline void bring(const attest_cuda_args &args, const attest_tensor_map *map, const Note &note, int block, uint32_t to,
+                             uint32_t barrier)
+{
+    if (note.end > 0)
+        copy_keys(args, map, note.tile, to, barrier, (note.first + block) * KEYS, note.end);
+    else
+        barrier_arrive(barrier);
 }
 
 // Q of a tile is asked for as early as it can be, which is behind the first keys of the tile before.
@@ -212,9 +222,9 @@ __device__ inline void copy_all(const attest_cuda_args &args, const attest_cuda_
 #pragma unroll 1
         for (int block = 0; block < note.count; block++, k.advance()) {
             barrier_wait(k.barrier + KV_TO_FREE, k.parity);
-            copy_keys(args, &maps.map[1], note.tile, k.at, k.barrier, (note.first + block) * KEYS, note.end);
+            bring(args, &maps.map[1], note, block, k.at, k.barrier);
             barrier_wait(k.barrier + TO_V_BARRIER + KV_TO_FREE, k.parity);
-            copy_keys(args, &maps.map[2], note.tile, k.at + TO_V, k.barrier + TO_V_BARRIER, (note.first + block) * KEYS, note.end);
+            bring(args, &maps.map[2], note, block, k.at + TO_V, k.barrier + TO_V_BARRIER);
             if (block == (Q_STAGES > 1 ? 0 : note.count - 1))
                 announce(args, maps, shared, together, number + 1, round, q);
         }
