@@ -32,9 +32,8 @@ dim=256 mutant $kernel "Q's place given free before it has been read" \
     's/^                warp_arrive(q.barrier + Q_TO_FREE);/;/;s/^        wgmma_wait<1>();/        if (here.block + 1 == here.end)\n warp_arrive(q.barrier + Q_TO_FREE);\n&/' fwd:f16:b1:h7:sq80:skv50:d256
 kernel=cuda_fwd_sm90_short.cu
 mutant $kernel "a copy before all warps have read" 's|named_barrier(1 + group, GROUP_THREADS); // the warpgroup has read it||' fwd:f16:b1:h1:sq100:skv600:d64
-mutant $kernel "a copy before the other block has read" 's/barrier_wait(free, parity);//' fwd:f16:b1:h1:sq100:skv600:d64
-mutant $kernel "a copy before the other block's barriers are there" \
-    '0,/cluster_arrive();/s/cluster_arrive();/__syncthreads();/;s|cluster_wait(); // the barriers.*||' fwd:f16:b1:h1:s100:d64
+mutant $kernel "parts of O read before they are there" 's|__syncthreads(); // all have left theirs||' fwd:f16:b1:h1:sq100:skv300:d64
+mutant $kernel "heads that share tiles taken for a plain problem" 's/args.pack == 1 &&/true \&\&/' fwd:f16:b1:hq4:hkv1:s100:d64
 kernel=cuda_fwd_sm90_split.cu arch=sm_90
 mutant $kernel "pieces read before they are there" 's|barrier_wait(shared_address(shared) + SENT, 0); // the pieces.*|;|' fwd:f16:b1:h1:sq4:skv1500:d64
 [ -n "$long" ] || finish
@@ -58,9 +57,10 @@ mutant $kernel "a tile's note written over before its end" 's/NOTES = 8/NOTES = 
 mutant $kernel "the sums of the next tile" 's/before.number), before_rows, O/before.number), rows, O/' fwd:f16:b1:h9:s300:d64
 mutant $kernel "a block of V left to others without a word" 's/warp_arrive(left.barrier + TO_V_BARRIER + KV_TO_FREE);//' fwd:f16:b1:h9:s400:d64:causal
 kernel=cuda_fwd_sm90_short.cu
-mutant $kernel "shares written where other warps still read V" 's|named_barrier(1 + group, GROUP_THREADS); // the warpgroup has read V||' fwd:f16:b1:h1:sq100:skv300:d64
+mutant $kernel "parts of O written where other warps still read K" 's|named_barrier(1 + group, GROUP_THREADS); // the warpgroup has read K||' fwd:f16:b1:h1:sq100:skv300:d64
+mutant $kernel "barriers waited at before they are there" 's|__syncthreads(); // the barriers are there||' fwd:f16:b1:h1:s100:d64
+mutant $kernel "a turn that is not passed on" 's/^            turn_pass(group);/            ;/' fwd:f16:b1:h1:s300:d64
 mutant $kernel "a block that ends while Q is on its way" 's|barrier_wait(base + Q_FULL.*||' fwd:f16:b1:h1:sq100:skv300:d64
-mutant $kernel "arrivals that the other block does not get" 's/barrier_arrive_at(free, rank);/barrier_arrive_at(free, cluster_rank());/' fwd:f16:b1:h1:sq100:skv600:d64
 mutant attention_sm90.cuh "a wrong number of bytes announced" 's/(keys + rows - 1) \/ rows \* rows \* PITCH/keys * PITCH/' fwd:f16:b1:h1:sq100:skv100:d64:page=16,20
 check "a kernel with bulk copies and wgmma is right, f16 d128" tests/cuda/emulate.sh tests/cuda/sample_sm90.cu sm_90a f16 128
 kernel=sample_sm90.cu arch=sm_90a

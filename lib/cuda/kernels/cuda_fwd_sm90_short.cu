@@ -10,16 +10,15 @@
  * attest-cuda: tile_q     = 64
  * attest-cuda: tile_kv    = 32768 / dim
  * attest-cuda: threads    = 512
- * attest-cuda: shared     = 2 * dim * tile_q + 4 * max(4 * dim * (tile_kv / 4), 4 * tile_q * (dim + 8)) + 2048 + 256
+ * attest-cuda: shared     = 2 * dim * (tile_q + tile_kv) + 16 * dim * tile_q + 2048 + 256
  * attest-cuda: registers  = 128
  * attest-cuda: launch     = grid
  * attest-cuda: packs      = yes
  * attest-cuda: tiles_most = 132
- * attest-cuda: cluster    = 2
  * attest-cuda: align      = 16
  * attest-cuda: map        = q rows 64 columns 64 swizzle 128
- * attest-cuda: map        = k rows tile_kv / 8 columns 64 swizzle 128
- * attest-cuda: map        = v rows tile_kv / 8 columns 64 swizzle 128
+ * attest-cuda: map        = k rows tile_kv / 4 columns 64 swizzle 128
+ * attest-cuda: map        = v rows tile_kv / 4 columns 64 swizzle 128
  * attest-cuda: refuses    = alibi bias o=f32
  * attest-cuda: tensor     = gmma
  * attest-cuda: mma_qk     = 64 * (tile_kv / 4) * 16 / 4
@@ -28,211 +27,414 @@
  * Contract: as cuda_fwd_sm90, any dim and dim_v up to 128; at most 132 tiles of 64 rows, one for each
  * multiprocessor of an H200.
  *
- * All that a tile needs is asked for at once, and every warpgroup begins when its own keys are there. Warpgroup g takes blocks g, g + 4
- * ... of the keys, each by itself:
+ * All that a tile needs is asked for at once, each warpgroup's keys by its first thread. Warpgroup g takes blocks g, g + 4 ... of the
+ * keys, each by itself:
  *
  *     S = Q K^T; P, m, l = softmax(S); O = 2^(m - m') O + P V
  *
- * As soon as a block of K has been read, the copy of the next one into its place begins; V likewise. In the end the warpgroups leave
- * their O, m and l in shared memory, where K and V were, and all threads join them, in the order of the warpgroups.
+ * The first scores are computed by one warpgroup after the other, so that one is in its products while those before it are in their
+ * exponentials. The product with V is begun when half of the weights are there. As soon as a block of K has been read, the copy of the
+ * next one into its place begins; V likewise. In the end the warpgroups leave their O, m and l in shared memory, O where K was, and
+ * each joins a quarter of the columns, in the order of the warpgroups.
  *
- * Two tiles of a head that follow each other are a cluster: each brings one half of every block of K and V, for both of them, because
- * with tiles this short the way from the L2 cache is what takes longest. So both go through the same blocks: those that a row of either
- * sees.
+ * At this size time goes into latencies, one after the other, and not into arithmetic. So what is far away is asked for before anything
+ * is computed, and problems without lengths, packed heads, LSE and the like run the same source compiled without them: what is left of
+ * it is a quarter as long.
  *
- * Shared memory: Q[SLABS][64][64], then for each warpgroup K[SLABS][KEYS][64], V[SLABS][KEYS][64], in whose place O[64][D + 8] of floats
- * comes; then m and l of every warpgroup's rows; then barriers.
+ * Shared memory: Q[SLABS][64][64], then for each warpgroup V[SLABS][KEYS][64] and K[SLABS][KEYS][64], in whose place O comes, by
+ * threads; then m and l of every warpgroup's rows; then barriers.
  *
- *     barrier       arrives                                                       waits
- *     Q_FULL        the copy of Q                                                 all warpgroups
- *     K_FULL[g]     the copies of both blocks of the cluster for warpgroup g      warpgroup g
- *     K_FREE[g]     warpgroup g of both blocks, when K has been read              the thread of warpgroup g that copies
- *     V_FULL[g], V_FREE[g] likewise
+ *     barrier       arrives                            waits
+ *     Q_FULL        the copy of Q                      all warpgroups
+ *     K_FULL[g]     the copy of K for warpgroup g      warpgroup g
+ *     V_FULL[g]     likewise
  *
  * What a warpgroup does with its rows is in attention_sm90.cuh.
  */
-#define KEYS    (ATTEST_TILE_KV / 4)
-#define CLUSTER 2
+#define GROUPS  4
+#define KEYS    (ATTEST_TILE_KV / GROUPS)
+#define CLUSTER 1
 #include "attention_sm90.cuh"
 
-constexpr int GROUPS = 4;
-constexpr int JOIN_PITCH = D + 8; // floats; rows that are written together lie in different banks
-constexpr int SHARE_BYTES = 2 * KV_BYTES > GROUP_Q *JOIN_PITCH * 4 ? 2 * KV_BYTES : GROUP_Q *JOIN_PITCH * 4;
+constexpr int PART_BYTES = GROUP_Q * D * 4, SHARE_BYTES = KV_BYTES + PART_BYTES; // V, and K or a part of O
 constexpr int SHARED_Q = 0, SHARED_SHARES = Q_BYTES, SHARED_ENDS = SHARED_SHARES + GROUPS * SHARE_BYTES,
               SHARED_BARRIERS = SHARED_ENDS + GROUPS * GROUP_Q * 8, SHARED_BYTES = SHARED_BARRIERS + 256;
-constexpr int Q_FULL = SHARED_BARRIERS, K_FULL = Q_FULL + 8, K_FREE = K_FULL + 8 * GROUPS, V_FULL = K_FREE + 8 * GROUPS,
-              V_FREE = V_FULL + 8 * GROUPS;
+constexpr int Q_FULL = SHARED_BARRIERS, K_FULL = Q_FULL + 8, V_FULL = K_FULL + 8 * GROUPS;
+constexpr int OWN = D / 8 / GROUPS; // chunks of 8 columns of O that a warpgroup joins
 
 static_assert(TILE_Q == GROUP_Q && THREADS == GROUPS * GROUP_THREADS, "a tile is the rows of one warpgroup");
-static_assert(SHARE_BYTES % 1024 == 0 && SHARED_BYTES <= 227 * 1024, "there is room");
+static_assert(PART_BYTES >= KV_BYTES && OWN % 2 == 0 && SHARED_BYTES <= 227 * 1024, "there is room");
 
 ATTEST_CUDA_FACTS(SHARED_BYTES);
 
-// One row of a group's O, as the groups leave it.
-__device__ inline float *share_row(unsigned char *shared, int group, int row)
+/* ---- what there is to do, and where ---- */
+
+// The tile of this block, and the blocks of keys that its rows see: first .. end.
+struct Work {
+    attest_tile tile;
+    attest_span keys;
+    int first, end;
+};
+
+// As attest_tile_here, but short where there are no lengths to be read: the first copies wait for it. The last tiles of a slot come
+// first.
+__device__ inline Work work_here(const attest_cuda_args &args)
 {
-    return reinterpret_cast<float *>(shared + SHARED_SHARES + group * SHARE_BYTES) + row * JOIN_PITCH;
+    const attest_sequence whole = {0, args.seq_q, 0, args.seq_kv};
+    Work work;
+    attest_tile &tile = work.tile;
+    tile.batch = blockIdx.z;
+    tile.slot = tile.head_kv = blockIdx.y;
+    tile.sequence = whole;
+    if (args.flags & (ATTEST_VARLEN_Q | ATTEST_VARLEN_KV | ATTEST_KV_LENGTHS) || args.slots != args.heads_kv) {
+        tile.sequence = attest_sequence_get(args, tile.batch);
+        tile.head_kv = args.slots == args.heads_kv ? tile.slot : tile.slot * args.pack / (args.heads_q / args.heads_kv);
+    }
+    tile.row_begin = (gridDim.x - 1 - blockIdx.x) * TILE_Q;
+    tile.row_end = min(tile.row_begin + TILE_Q, tile.sequence.q_count * args.pack);
+    work.keys.begin = attest_row_visible(args, tile.sequence, row_in_sequence(args, tile.row_begin)).begin;
+    work.keys.end = attest_row_visible(args, tile.sequence, row_in_sequence(args, tile.row_end - 1)).end;
+    work.first = work.keys.begin / KEYS;
+    work.end = work.keys.end > work.keys.begin ? (work.keys.end - 1) / KEYS + 1 : work.first;
+    return work;
+}
+
+// A warpgroup's places, and their barriers.
+struct Share {
+    uint32_t k_at, v_at, k_full, v_full;
+};
+
+__device__ inline Share share_of(uint32_t base, int group)
+{
+    const uint32_t v_at = base + SHARED_SHARES + group * SHARE_BYTES;
+    Share share = {v_at + KV_BYTES, v_at, base + K_FULL + 8 * group, base + V_FULL + 8 * group};
+    return share;
+}
+
+// Chunk n of O of this thread's rows, as a warpgroup leaves it.
+__device__ inline float4 *part_chunk(unsigned char *shared, int group, int n)
+{
+    return reinterpret_cast<float4 *>(shared + SHARED_SHARES + group * SHARE_BYTES + KV_BYTES) + n * GROUP_THREADS +
+           threadIdx.x % GROUP_THREADS;
 }
 
 // m and l of it.
-__device__ inline float2 *share_end(unsigned char *shared, int group, int row)
+__device__ inline float2 *part_end(unsigned char *shared, int group, int row)
 {
     return reinterpret_cast<float2 *>(shared + SHARED_ENDS) + group * GROUP_Q + row;
 }
 
-// The next block of K or V, once nobody in the cluster reads the last one, which was the barriers' phase `parity`. For a warpgroup.
-__device__ inline void copy_next(const attest_cuda_args &args, const attest_tensor_map *map, const attest_tile &tile, uint32_t to,
-                                 uint32_t full, uint32_t free, uint32_t parity, int group, int first, int end)
+/* ---- a warpgroup's keys ---- */
+
+// Q, and the first block of K and V: by the first thread of the warpgroup.
+__device__ inline void copy_first(const attest_cuda_args &args, const attest_cuda_maps &maps, const Work &work, uint32_t base,
+                                  int group)
+{
+    const Share share = share_of(base, group);
+    const int block = work.first + group;
+    if (group == 0)
+        barrier_init(base + Q_FULL, 1);
+    barrier_init(share.k_full, 1);
+    barrier_init(share.v_full, 1);
+    barrier_init_fence();
+    if (group == 0)
+        copy_rows(args, &maps.map[0], work.tile, base + SHARED_Q, base + Q_FULL);
+    if (block < work.end) {
+        copy_keys(args, &maps.map[1], work.tile, share.k_at, share.k_full, block * KEYS, work.keys.end);
+        copy_keys(args, &maps.map[2], work.tile, share.v_at, share.v_full, block * KEYS, work.keys.end);
+    }
+}
+
+// Block `block` into a place that the warpgroup has read.
+__device__ inline void copy_next(const attest_cuda_args &args, const attest_tensor_map *map, const Work &work, uint32_t to,
+                                 uint32_t full, int group, int block)
 {
     named_barrier(1 + group, GROUP_THREADS); // the warpgroup has read it
-    if (threadIdx.x % GROUP_THREADS == 0) {
-#pragma unroll
-        for (int rank = 0; rank < CLUSTER; rank++)
-            barrier_arrive_at(free, rank);
-        barrier_wait(free, parity);
-        copy_keys(args, map, tile, to, full, first, end);
-    }
+    if (threadIdx.x % GROUP_THREADS == 0)
+        copy_keys(args, map, work.tile, to, full, block * KEYS, work.keys.end);
     __syncwarp();
 }
 
-// The blocks of a warpgroup among those of `keys`: O, and m and l of its rows.
-__device__ inline void attend(const attest_cuda_args &args, const attest_cuda_maps &maps, const attest_tile &tile,
-                              const attest_span &keys, uint32_t base, int group, float c, Rows &rows, Output &O)
+// Warpgroups take turns with their first scores.
+__device__ inline void turn_wait(int group)
 {
-    const attest_span all = seen_by_all(args, tile, tile.row_begin), seen = seen_by_some(args, tile.sequence);
-    const bool modified = needs_modifying(args);
-    const int end = keys.end > keys.begin ? (keys.end - 1) / KEYS + 1 : 0; // blocks
-    const uint32_t k_at = base + SHARED_SHARES + group * SHARE_BYTES, v_at = k_at + KV_BYTES, k_full = base + K_FULL + 8 * group,
-                   v_full = base + V_FULL + 8 * group, k_free = base + K_FREE + 8 * group, v_free = base + V_FREE + 8 * group;
-    int block = keys.begin / KEYS + group;
-    if (threadIdx.x % GROUP_THREADS == 0 && block < end) {
-        copy_keys(args, &maps.map[1], tile, k_at, k_full, block * KEYS, keys.end);
-        copy_keys(args, &maps.map[2], tile, v_at, v_full, block * KEYS, keys.end);
+    if (group > 0)
+        named_barrier(GROUPS + group, 2 * GROUP_THREADS);
+}
+
+__device__ inline void turn_pass(int group)
+{
+    named_barrier_arrive(GROUPS + group + 1, 2 * GROUP_THREADS);
+}
+
+// As the first half of softmax(): the new maximum, and in `from` the same in units of log2.
+__device__ inline void raise(const Scores &S, Rows &rows, float (&carry)[2], float (&from)[2], float c)
+{
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float most = rows.m[half];
+#pragma unroll
+        for (int n = 0; n < KEYS / 8; n++)
+            most = fmaxf(most, fmaxf(S[n * 4 + half * 2], S[n * 4 + half * 2 + 1]));
+        most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 1));
+        most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 2));
+        from[half] = most == minus_infinity() ? 0 : __fmul_rn(most, c);
+        carry[half] = exp2_fast(__fmul_rn(rows.m[half], c) - from[half]);
+        rows.m[half] = most;
+        rows.l[half] *= carry[half];
     }
-    __syncwarp();
-    rows_begin(rows);
-    output_begin(O);
+}
+
+// As the second half of it, for one half of the keys.
+template <int part> __device__ inline void weigh_half(Weights &P, const Scores &S, Rows &rows, const float (&from)[2], float c)
+{
+    constexpr int STEPS = KEYS / 16 / 2;
+    float sum[2][2] = {{0, 0}, {0, 0}};
+#pragma unroll
+    for (int step = part * STEPS; step < (part + 1) * STEPS; step++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const float x = exp2_fast(fmaf(S[step * 8 + i * 2], c, -from[i % 2])),
+                        y = exp2_fast(fmaf(S[step * 8 + i * 2 + 1], c, -from[i % 2]));
+            sum[i % 2][0] += x, sum[i % 2][1] += y;
+            P[step][i] = pack(x, y);
+        }
+    rows.l[0] += sum[0][0] + sum[0][1], rows.l[1] += sum[1][0] + sum[1][1];
+}
+
+// O += P V of one half of the keys, begun.
+template <int part> __device__ inline void begin_pv_half(Output &O, const Weights &P, uint32_t v_at)
+{
+    constexpr int STEPS = KEYS / 16 / 2;
+    const uint64_t v = descriptor(v_at, KV_SLAB, 8 * PITCH);
+    wgmma_fence();
+#pragma unroll
+    for (int step = part * STEPS; step < (part + 1) * STEPS; step++)
+        wgmma_rs<D, true>(O, P[step], v + (step * 16 * PITCH >> 4), true);
+    wgmma_commit();
+}
+
+// The blocks of a warpgroup: O, and m and l of its rows.
+__device__ inline void attend(const attest_cuda_args &args, const attest_cuda_maps &maps, const Work &work, uint32_t base,
+                              int group, float c, Rows &rows, Output &O)
+{
+    const attest_tile &tile = work.tile;
+    const attest_span all = seen_by_all(args, tile, tile.row_begin);
+    const Share share = share_of(base, group);
+    rows_begin(rows, O);
     barrier_wait(base + Q_FULL, 0); // also without a key: a block must not end while a copy is on its way
+    uint32_t parity = 0;
 #pragma unroll 1
-    for (uint32_t parity = 0; block < end; block += GROUPS, parity ^= 1) {
-        const int next = (block + GROUPS) * KEYS; // key
-        const bool more = block + GROUPS < end;
+    for (int block = work.first + group; block < work.end; block += GROUPS, parity ^= 1) {
+        const bool first = block < work.first + GROUPS;
+        const int next = block + GROUPS;
         Scores S;
         Weights P;
-        float carry[2];
-        barrier_wait(k_full, parity);
+        float carry[2], from[2];
+        barrier_wait(share.k_full, parity);
+        if (first)
+            turn_wait(group);
         wgmma_fence();
-        begin_qk(S, base + SHARED_Q, k_at);
+        begin_qk(S, base + SHARED_Q, share.k_at);
         wgmma_wait<0>();
         settle(S);
-        if (more)
-            copy_next(args, &maps.map[1], tile, k_at, k_full, k_free, parity, group, next, keys.end);
-        weigh(args, modified, tile.sequence, all, tile.row_begin, S, rows, carry, c, block * KEYS);
-        round_weights(P, S);
-        rescale(O, carry);
-        barrier_wait(v_full, parity);
-        blank(v_at, seen, block * KEYS, 1 + group);
-        wgmma_fence();
-        begin_pv(O, P, v_at);
+        if (first && group + 1 < GROUPS && block + 1 < work.end)
+            turn_pass(group);
+        if (next < work.end)
+            copy_next(args, &maps.map[1], work, share.k_at, share.k_full, group, next);
+        if (needs_modifying(args))
+            modify(args, S);
+        if (block * KEYS < all.begin || block * KEYS + KEYS > all.end)
+            hide(args, tile.sequence, S, row_here(tile.row_begin), block * KEYS);
+        raise(S, rows, carry, from, c);
+        if (!first)
+            rescale(O, carry);
+        weigh_half<0>(P, S, rows, from, c);
+        barrier_wait(share.v_full, parity);
+        blank_unseen(args, tile.sequence, share.v_at, block * KEYS, 1 + group);
+        begin_pv_half<0>(O, P, share.v_at);
+        weigh_half<1>(P, S, rows, from, c);
+        begin_pv_half<1>(O, P, share.v_at);
         wgmma_wait<0>();
         settle(O);
-        if (more) {
+        if (next < work.end) {
             proxy_fence(); // some of V may have been blanked
-            copy_next(args, &maps.map[2], tile, v_at, v_full, v_free, parity, group, next, keys.end);
+            copy_next(args, &maps.map[2], work, share.v_at, share.v_full, group, next);
         }
     }
     rows_end(rows, c);
 }
 
-// What a group has of its rows, for those that join them.
-__device__ inline void leave_share(unsigned char *shared, int group, const Rows &rows, const Output &O)
+/* ---- the end ---- */
+
+// Leaves what the warpgroup has of its rows.
+__device__ inline void leave(unsigned char *shared, int group, const Rows &rows, const Output &O)
 {
-    const int lane = threadIdx.x % 32, row = threadIdx.x % GROUP_THREADS / 32 * 16 + lane / 4, column = lane % 4 * 2;
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        float *to = share_row(shared, group, row + half * 8) + column;
+    for (int n = 0; n < D / 8; n++)
+        *part_chunk(shared, group, n) = make_float4(O[n * 4], O[n * 4 + 1], O[n * 4 + 2], O[n * 4 + 3]);
 #pragma unroll
-        for (int n = 0; n < D / 8; n++)
-            *reinterpret_cast<float2 *>(to + n * 8) = make_float2(O[n * 4 + half * 2], O[n * 4 + half * 2 + 1]);
-        if (column == 0)
-            *share_end(shared, group, row + half * 8) = make_float2(rows.m[half], rows.l[half]);
-    }
+    for (int half = 0; half < 2; half++)
+        if (threadIdx.x % 4 == 0)
+            *part_end(shared, group, row_here(half * 8)) = make_float2(rows.m[half], rows.l[half]);
 }
 
-// Eight columns of a row are joined and written by each thread.
-__device__ inline void write_joined(const attest_cuda_args &args, const attest_tile &tile, unsigned char *shared)
+// What each warpgroup's O of a row of the tile is to be multiplied with.
+__device__ inline void weights_get(const attest_cuda_args &args, const attest_tile &tile, unsigned char *shared, int row,
+                                   bool first_column, float (&weight)[GROUPS])
 {
-    constexpr int CHUNKS = D / 8;
+    float2 end[GROUPS];
+    float most = minus_infinity(), l = 0;
 #pragma unroll
-    for (int index = threadIdx.x; index < GROUP_Q * CHUNKS; index += THREADS) {
-        const int row = index / CHUNKS, chunk = index % CHUNKS;
-        float m[GROUPS], l = 0, most = minus_infinity(), weight[GROUPS], o[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-#pragma unroll
-        for (int group = 0; group < GROUPS; group++) {
-            m[group] = share_end(shared, group, row)->x;
-            most = fmaxf(most, m[group]);
-        }
-#pragma unroll
-        for (int group = 0; group < GROUPS; group++) {
-            weight[group] = m[group] == minus_infinity() ? 0 : exp2_fast(m[group] - most);
-            l += weight[group] * share_end(shared, group, row)->y;
-        }
-        const float factor = finish_row(args, tile, tile.row_begin + row, most, l, chunk == 0);
-#pragma unroll
-        for (int group = 0; group < GROUPS; group++) {
-            const float *from = share_row(shared, group, row) + chunk * 8;
-#pragma unroll
-            for (int quarter = 0; quarter < 2; quarter++) {
-                const float4 part = *reinterpret_cast<const float4 *>(from + quarter * 4);
-                float *sum = o + quarter * 4, share = weight[group] * factor;
-                sum[0] = fmaf(share, part.x, sum[0]), sum[1] = fmaf(share, part.y, sum[1]);
-                sum[2] = fmaf(share, part.z, sum[2]), sum[3] = fmaf(share, part.w, sum[3]);
-            }
-        }
-        const uint32_t pairs[4] = {pack(o[0], o[1]), pack(o[2], o[3]), pack(o[4], o[5]), pack(o[6], o[7])};
-        if (tile.row_begin + row < tile.row_end)
-            write_chunk(args, row_of_o(args, tile, tile.row_begin + row), chunk, pairs);
+    for (int from = 0; from < GROUPS; from++) {
+        end[from] = *part_end(shared, from, row);
+        most = fmaxf(most, end[from].x);
     }
+    const float base = most == minus_infinity() ? 0 : most;
+#pragma unroll
+    for (int from = 0; from < GROUPS; from++) {
+        weight[from] = exp2_fast(end[from].x - base);
+        l += weight[from] * end[from].y;
+    }
+    const float factor = finish_row(args, tile, tile.row_begin + row, most, l, first_column);
+#pragma unroll
+    for (int from = 0; from < GROUPS; from++)
+        weight[from] *= factor;
 }
 
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(ATTEST_THREADS, 1)
-    attest_kernel(const __grid_constant__ attest_cuda_args args, const __grid_constant__ attest_cuda_maps maps)
+// Row r of O; NULL if it is not in the tile.
+__device__ inline uint16_t *row_of_o(const attest_cuda_args &args, const attest_tile &tile, int r)
 {
-    extern __shared__ __align__(1024) unsigned char shared[];
-    const uint32_t base = shared_address(shared);
-    const attest_tile tile = attest_tile_here(args, true);
-    attest_tile together = tile; // the rows of the cluster
-    together.row_begin = tile.row_begin / (CLUSTER * TILE_Q) * (CLUSTER * TILE_Q);
-    together.row_end = min(together.row_begin + CLUSTER * TILE_Q, tile.sequence.q_count * args.pack);
-    if (together.row_begin >= together.row_end)
+    const Place place = place_get(args, tile, r);
+    return r < tile.row_end ? (uint16_t *)args.o + attest_row_offset(args, args.stride_o, tile, place.head, place.i) : 0;
+}
+
+// Columns column .. column + 8 of a row, if there is one.
+__device__ inline void write_columns(const attest_cuda_args &args, uint16_t *row, int column, const uint32_t (&pairs)[4])
+{
+    if (!row || column >= args.dim_v)
         return;
-    if (threadIdx.x == 0) {
-        for (int i = 0; i < 3; i++)
-            map_prefetch(&maps.map[i]);
-        barrier_init(base + Q_FULL, 1);
-        for (int group = 0; group < GROUPS; group++) {
-            barrier_init(base + K_FULL + 8 * group, 1);
-            barrier_init(base + K_FREE + 8 * group, CLUSTER);
-            barrier_init(base + V_FULL + 8 * group, 1);
-            barrier_init(base + V_FREE + 8 * group, CLUSTER);
-        }
-        barrier_init_fence();
-        copy_rows(args, &maps.map[0], tile, base + SHARED_Q, base + Q_FULL);
+    if (column + 8 <= args.dim_v) {
+        *reinterpret_cast<uint4 *>(row + column) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+        return;
     }
-    __syncwarp();
-    cluster_arrive();
-    const attest_span keys = attest_tile_visible(args, together);
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+        if (column + e < args.dim_v)
+            row[column + e] = (uint16_t)(pairs[e / 2] >> e % 2 * 16);
+}
+
+__device__ inline uint32_t exchange(uint32_t x, int step)
+{
+    return __float_as_uint(__shfl_xor_sync(ALL_LANES, __uint_as_float(x), step));
+}
+
+// Lane t of four gets element t of all four.
+__device__ inline void transpose(uint32_t (&x)[4])
+{
+    const bool odd = threadIdx.x % 2, upper = threadIdx.x % 4 / 2;
+    const uint32_t a = exchange(odd ? x[0] : x[1], 1), b = exchange(odd ? x[2] : x[3], 1);
+    const uint32_t y[4] = {odd ? a : x[0], odd ? x[1] : a, odd ? b : x[2], odd ? x[3] : b};
+    const uint32_t c = exchange(upper ? y[0] : y[2], 2), d = exchange(upper ? y[1] : y[3], 2);
+    x[0] = upper ? c : y[0], x[1] = upper ? d : y[1], x[2] = upper ? y[2] : c, x[3] = upper ? y[3] : d;
+}
+
+// The row that this thread writes chunks of.
+__device__ inline int row_written(int first)
+{
+    return row_here(first) + threadIdx.x % 2 * 8;
+}
+
+// The warpgroup's chunks are joined, in the order of the warpgroups, and written.
+__device__ inline void write_joined(const attest_cuda_args &args, const attest_tile &tile, unsigned char *shared, int group,
+                                    uint16_t *to)
+{
+    float weight[2][GROUPS], o[OWN * 4];
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        weights_get(args, tile, shared, row_here(half * 8), group == 0 && threadIdx.x % 4 == 0, weight[half]);
+#pragma unroll
+    for (int n = 0; n < OWN * 4; n++)
+        o[n] = 0;
+#pragma unroll
+    for (int from = 0; from < GROUPS; from++)
+#pragma unroll
+        for (int n = 0; n < OWN; n++) {
+            const float4 part = *part_chunk(shared, from, group * OWN + n);
+            float *sum = o + n * 4;
+            sum[0] = fmaf(weight[0][from], part.x, sum[0]), sum[1] = fmaf(weight[0][from], part.y, sum[1]);
+            sum[2] = fmaf(weight[1][from], part.z, sum[2]), sum[3] = fmaf(weight[1][from], part.w, sum[3]);
+        }
+        // Four lanes have a pair of elements of each of four chunks, which are two of two rows: each lane gets a whole one.
+#pragma unroll
+    for (int n = 0; n < OWN; n += 2) {
+        uint32_t pairs[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            pairs[i] = pack(o[n * 4 + i * 2], o[n * 4 + i * 2 + 1]);
+        transpose(pairs);
+        write_columns(args, to, (group * OWN + n + threadIdx.x % 4 / 2) * 8, pairs);
+    }
+}
+
+/* ---- a tile ---- */
+
+__device__ __forceinline__ void compute_tile(const attest_cuda_args &args, const attest_cuda_maps &maps, unsigned char *shared)
+{
+    const uint32_t base = shared_address(shared);
     const int group = attest_uniform(threadIdx.x / GROUP_THREADS);
+    const Work work = work_here(args);
+    const attest_tile &tile = work.tile;
+    if (tile.row_begin >= tile.row_end)
+        return;
+    if (threadIdx.x % GROUP_THREADS == 0)
+        copy_first(args, maps, work, base, group);
+    __syncthreads(); // the barriers are there
     const float c = needs_modifying(args) ? 1 : args.scale * LOG2_E;
-    cluster_wait(); // the barriers of both blocks are there
+    uint16_t *to = row_of_o(args, tile, row_written(tile.row_begin));
 
     Rows rows;
     Output O;
-    attend(args, maps, tile, keys, base, group, c, rows, O);
-    cluster_arrive();                        // no more copies come from here, nor are there any to come
-    named_barrier(1 + group, GROUP_THREADS); // the warpgroup has read V
-    leave_share(shared, group, rows, O);
-    __syncthreads(); // all shares are there
-    write_joined(args, tile, shared);
-    cluster_wait();
+    attend(args, maps, work, base, group, c, rows, O);
+    named_barrier(1 + group, GROUP_THREADS); // the warpgroup has read K
+    leave(shared, group, rows, O);
+    __syncthreads(); // all have left theirs
+    write_joined(args, tile, shared, group, to);
+}
+
+// Tensor maps and arguments are far away when a block begins. Each warp waits for other arguments, so that they come side by side.
+__device__ inline void fetch(const attest_cuda_args &args, const attest_cuda_maps &maps)
+{
+    const int warp = attest_uniform(threadIdx.x / 32);
+    if (threadIdx.x % GROUP_THREADS == 0 && warp / 4 < 3)
+        map_prefetch(&maps.map[warp / 4]);
+    const size_t at = warp % 4 == 0   ? offsetof(attest_cuda_args, flags)
+                      : warp % 4 == 1 ? offsetof(attest_cuda_args, pack)
+                      : warp % 4 == 2 ? offsetof(attest_cuda_args, stride_o)
+                                      : offsetof(attest_cuda_args, q);
+    pin(*reinterpret_cast<const float *>(reinterpret_cast<const char *>(&args) + at));
+}
+
+// Whether the problem has nothing but masks by position.
+__device__ inline bool is_plain(const attest_cuda_args &args)
+{
+    return !(args.flags & ~(ATTEST_CAUSAL | ATTEST_WINDOW_LEFT | ATTEST_WINDOW_RIGHT | ATTEST_BOTTOM_RIGHT)) && args.pack == 1 &&
+           args.slots == args.heads_kv && args.dim_v == D;
+}
+
+extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
+    attest_kernel(const __grid_constant__ attest_cuda_args args, const __grid_constant__ attest_cuda_maps maps)
+{
+    extern __shared__ __align__(1024) unsigned char shared[];
+    fetch(args, maps);
+    if (!is_plain(args)) {
+        compute_tile(args, maps, shared);
+        return;
+    }
+    attest_cuda_args plain = args; // what the compiler is to know
+    plain.flags = args.flags & ATTEST_BOTTOM_RIGHT;
+    plain.pack = 1;
+    plain.slots = plain.heads_kv;
+    plain.dim_v = D;
+    compute_tile(plain, maps, shared);
 }
