@@ -39,7 +39,7 @@
  *
  * At this size time goes into latencies, one after the other, and not into arithmetic. So what is far away is asked for before anything
  * is computed, and problems without lengths, packed heads, LSE and the like run the same source compiled without them: what is left of
- * it is a quarter as long.
+ * it is a third as long.
  *
  * Shared memory: Q[SLABS][64][64], then for each warpgroup V[SLABS][KEYS][64] and K[SLABS][KEYS][64], in whose place O comes, by
  * threads; then m and l of every warpgroup's rows; then barriers.
