@@ -219,9 +219,10 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_cuda_ma
                               int group, float c, Rows &rows, Output &O)
 {
     const attest_tile &tile = work.tile;
-    const attest_span all = seen_by_all(args, tile, tile.row_begin);
+    const attest_span all = seen_by_all(args, tile, tile.row_begin), seen = seen_by_some(args, tile.sequence);
     const Share share = share_of(base, group);
-    rows_begin(rows, O);
+    rows_begin(rows);
+    output_begin(O);
     barrier_wait(base + Q_FULL, 0); // also without a key: a block must not end while a copy is on its way
     uint32_t parity = 0;
 #pragma unroll 1
@@ -251,7 +252,7 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_cuda_ma
             rescale(O, carry);
         weigh_half<0>(P, S, rows, from, c);
         barrier_wait(share.v_full, parity);
-        blank_unseen(args, tile.sequence, share.v_at, block * KEYS, 1 + group);
+        blank(share.v_at, seen, block * KEYS, 1 + group);
         begin_pv_half<0>(O, P, share.v_at);
         weigh_half<1>(P, S, rows, from, c);
         begin_pv_half<1>(O, P, share.v_at);
@@ -302,43 +303,6 @@ __device__ inline void weights_get(const attest_cuda_args &args, const attest_ti
         weight[from] *= factor;
 }
 
-// Row r of O; NULL if it is not in the tile.
-__device__ inline uint16_t *row_of_o(const attest_cuda_args &args, const attest_tile &tile, int r)
-{
-    const Place place = place_get(args, tile, r);
-    return r < tile.row_end ? (uint16_t *)args.o + attest_row_offset(args, args.stride_o, tile, place.head, place.i) : 0;
-}
-
-// Columns column .. column + 8 of a row, if there is one.
-__device__ inline void write_columns(const attest_cuda_args &args, uint16_t *row, int column, const uint32_t (&pairs)[4])
-{
-    if (!row || column >= args.dim_v)
-        return;
-    if (column + 8 <= args.dim_v) {
-        *reinterpret_cast<uint4 *>(row + column) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
-        return;
-    }
-#pragma unroll
-    for (int e = 0; e < 8; e++)
-        if (column + e < args.dim_v)
-            row[column + e] = (uint16_t)(pairs[e / 2] >> e % 2 * 16);
-}
-
-__device__ inline uint32_t exchange(uint32_t x, int step)
-{
-    return __float_as_uint(__shfl_xor_sync(ALL_LANES, __uint_as_float(x), step));
-}
-
-// Lane t of four gets element t of all four.
-__device__ inline void transpose(uint32_t (&x)[4])
-{
-    const bool odd = threadIdx.x % 2, upper = threadIdx.x % 4 / 2;
-    const uint32_t a = exchange(odd ? x[0] : x[1], 1), b = exchange(odd ? x[2] : x[3], 1);
-    const uint32_t y[4] = {odd ? a : x[0], odd ? x[1] : a, odd ? b : x[2], odd ? x[3] : b};
-    const uint32_t c = exchange(upper ? y[0] : y[2], 2), d = exchange(upper ? y[1] : y[3], 2);
-    x[0] = upper ? c : y[0], x[1] = upper ? d : y[1], x[2] = upper ? y[2] : c, x[3] = upper ? y[3] : d;
-}
-
 // The row that this thread writes chunks of.
 __device__ inline int row_written(int first)
 {
@@ -372,8 +336,9 @@ __device__ inline void write_joined(const attest_cuda_args &args, const attest_t
 #pragma unroll
         for (int i = 0; i < 4; i++)
             pairs[i] = pack(o[n * 4 + i * 2], o[n * 4 + i * 2 + 1]);
-        transpose(pairs);
-        write_columns(args, to, (group * OWN + n + threadIdx.x % 4 / 2) * 8, pairs);
+        transpose_quad(pairs);
+        if (to)
+            write_chunk(args, to, group * OWN + n + threadIdx.x % 4 / 2, pairs);
     }
 }
 
@@ -391,7 +356,8 @@ __device__ __forceinline__ void compute_tile(const attest_cuda_args &args, const
         copy_first(args, maps, work, base, group);
     __syncthreads(); // the barriers are there
     const float c = needs_modifying(args) ? 1 : args.scale * LOG2_E;
-    uint16_t *to = row_of_o(args, tile, row_written(tile.row_begin));
+    const int own_row = row_written(tile.row_begin);
+    uint16_t *to = own_row < tile.row_end ? row_of_o(args, tile, own_row) : 0;
 
     Rows rows;
     Output O;
