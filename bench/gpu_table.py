@@ -147,7 +147,8 @@ def summarise(document):
 
 # ------------------------------------------------------------------------------------------------------------------ tables
 
-HEADER = ["shape", "dtype", "attest", "rate"] + [TITLES[name] for name in PEERS] + ["max error", "max error ratio", "mean error ratio"]
+SUMMED_UP = ("bf16", "short")  # groups of which documents have the mean alone
+HEADER = ["shape", "dtype", "kernel", "attest", "rate"] + [TITLES[name] for name in PEERS] + ["max error", "max error ratio", "mean error ratio"]
 
 
 def number_words(value, form):
@@ -156,9 +157,9 @@ def number_words(value, form):
 
 def row(cell):
     mine = cell["contenders"]["attest"]
-    head = [words_of(cell), problem_of(cell).dtype]
+    head = [words_of(cell), problem_of(cell).dtype, mine.get("kernel", "-").split("16_")[-1].split("32_")[-1]]
     if us(cell) is None:
-        return head + ["wrong" if "wrong" in mine else "-"] + ["-"] * (len(HEADER) - 3)
+        return head + ["wrong" if "wrong" in mine else "-"] + ["-"] * (len(HEADER) - 4)
     number, unit = rate(cell)
     head += [f"{us(cell):.1f} us" if us(cell) < 1000 else f"{us(cell) / 1000:.2f} ms", f"{number:.0f} {unit}"]
     head += ["wrong" if "wrong" in cell["contenders"].get(name, {}) else number_words(ratio(cell, name), ".2f") for name in PEERS]
@@ -245,10 +246,13 @@ def markdown(document):
     machine, versions = document["machine"], document["versions"]
     torch = versions["pytorch"]
     out = [f"{machine['gpu']}, attest {versions['attest']['version']} ({versions['attest']['build_id']}), PyTorch {torch['version']} with cuDNN "
-           f"{torch['cudnn']}; {len(document['cells'])} shapes, {document['settings']['rounds']} rounds, {document['date']}.", ""]
+           f"{torch['cudnn']}; {len(document['cells'])} shapes, {document['settings']['rounds']} rounds, {document['date']}."
+           + (" Kernels that are candidates took part as if they were proven." if document["settings"].get("candidates") else "")
+           + (f" Of the groups {' and '.join(SUMMED_UP)} there is the mean."
+              if any(cell["group"] in SUMMED_UP for cell in document["cells"]) else ""), ""]
     out.append("| " + " | ".join(HEADER) + " |")
     out.append("|" + "---|" * len(HEADER))
-    out += ["| " + " | ".join(row(cell)) + " |" for cell in document["cells"]]
+    out += ["| " + " | ".join(row(cell)) + " |" for cell in document["cells"] if cell["group"] not in SUMMED_UP]
     return "\n".join(out + [""] + [line + "." for line in mean_lines(document)])
 
 

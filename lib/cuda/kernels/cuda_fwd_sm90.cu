@@ -35,7 +35,7 @@
  * attest-cuda: tensor    = gmma
  * attest-cuda: mma_qk    = 64 * tile_kv * 16 / 4
  * attest-cuda: mma_pv    = 64 * dim * 16 / 4
- * attest-cuda: space     = tile_q 128 192; tile_kv 64 80 96 128 160; stages 2 3 4
+ * attest-cuda: space     = tile_kv 64 80 96 128 160; stages 2 3 4
  *
  * Contract: f16 and bf16, O like Q; any dim and dim_v up to 256; tensors and strides in multiples of 16 bytes; full, causal, windows,
  * softcap, sinks, LSE, packed and padded sequences, and pages that hold whole blocks of keys or blocks that hold whole pages. No ALiBi
