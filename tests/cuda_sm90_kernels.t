@@ -32,7 +32,7 @@ dim=256 mutant $kernel "Q's place given free before it has been read" \
     's/^                warp_arrive(q.barrier + Q_TO_FREE);/;/;s/^        wgmma_wait<1>();/        if (here.block + 1 == here.end)\n warp_arrive(q.barrier + Q_TO_FREE);\n&/' fwd:f16:b1:h7:sq80:skv50:d256
 kernel=cuda_fwd_sm90_short.cu
 mutant $kernel "a copy before all warps have read" 's|named_barrier(1 + group, GROUP_THREADS); // the warpgroup has read it||' fwd:f16:b1:h1:sq100:skv600:d64
-mutant $kernel "parts of O read before they are there" 's|__syncthreads(); // all have left theirs||' fwd:f16:b1:h1:sq100:skv300:d64
+mutant $kernel "parts of O read before they are there" 's|barrier_wait(left, 0); // all have left theirs||' fwd:f16:b1:h1:sq100:skv300:d64
 mutant $kernel "heads that share tiles taken for a plain problem" 's/args.pack == 1 &&/true \&\&/' fwd:f16:b1:hq4:hkv1:s100:d64
 kernel=cuda_fwd_sm90_split.cu arch=sm_90
 mutant $kernel "pieces read before they are there" 's|barrier_wait(shared_address(shared) + SENT, 0); // the pieces.*|;|' fwd:f16:b1:h1:sq4:skv1500:d64

@@ -15,9 +15,11 @@
  * attest-cuda: tile_kv [d256] = 80
  * attest-cuda: tiles [d64] = 128x128
  * attest-cuda: tiles [d128] = 128x160
+ * attest-cuda: tiles [d256] = 128x64
  * attest-cuda: rate      = 100
  * attest-cuda: rate [d64] = 40 + tile_q * 5 / 16
  * attest-cuda: rate [d128] = 88 + tile_kv * 3 / 32
+ * attest-cuda: rate [d256] = 65 + tile_kv * 7 / 16
  * attest-cuda: stages    = 2
  * attest-cuda: stages [d64] = 4
  * attest-cuda: threads   = 2 * tile_q + 128

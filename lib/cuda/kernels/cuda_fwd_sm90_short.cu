@@ -48,6 +48,8 @@
  *     Q_FULL        the copy of Q                      all warpgroups
  *     K_FULL[g]     the copy of K for warpgroup g      warpgroup g
  *     V_FULL[g]     likewise
+ *     LEFT[w]       warp w of every warpgroup,         the same: they have the same rows
+ *                   when its O, m and l are there
  *
  * What a warpgroup does with its rows is in attention_sm90.cuh.
  */
@@ -59,7 +61,7 @@
 constexpr int PART_BYTES = GROUP_Q * D * 4, SHARE_BYTES = KV_BYTES + PART_BYTES; // V, and K or a part of O
 constexpr int SHARED_Q = 0, SHARED_SHARES = Q_BYTES, SHARED_ENDS = SHARED_SHARES + GROUPS * SHARE_BYTES,
               SHARED_BARRIERS = SHARED_ENDS + GROUPS * GROUP_Q * 8, SHARED_BYTES = SHARED_BARRIERS + 256;
-constexpr int Q_FULL = SHARED_BARRIERS, K_FULL = Q_FULL + 8, V_FULL = K_FULL + 8 * GROUPS;
+constexpr int Q_FULL = SHARED_BARRIERS, K_FULL = Q_FULL + 8, V_FULL = K_FULL + 8 * GROUPS, LEFT = V_FULL + 8 * GROUPS;
 constexpr int OWN = D / 8 / GROUPS; // chunks of 8 columns of O that a warpgroup joins
 
 static_assert(TILE_Q == GROUP_Q && THREADS == GROUPS * GROUP_THREADS, "a tile is the rows of one warpgroup");
@@ -132,8 +134,11 @@ __device__ inline void copy_first(const attest_cuda_args &args, const attest_cud
 {
     const Share share = share_of(base, group);
     const int block = work.first + group;
-    if (group == 0)
+    if (group == 0) {
         barrier_init(base + Q_FULL, 1);
+        for (int warp = 0; warp < GROUP_THREADS / 32; warp++)
+            barrier_init(base + LEFT + 8 * warp, GROUPS);
+    }
     barrier_init(share.k_full, 1);
     barrier_init(share.v_full, 1);
     barrier_init_fence();
@@ -364,7 +369,12 @@ __device__ __forceinline__ void compute_tile(const attest_cuda_args &args, const
     attend(args, maps, work, base, group, c, rows, O);
     named_barrier(1 + group, GROUP_THREADS); // the warpgroup has read K
     leave(shared, group, rows, O);
-    __syncthreads(); // all have left theirs
+    // Not a barrier for all threads: warpgroups have barriers of their own, and racecheck is confused by both.
+    const uint32_t left = base + LEFT + 8 * (threadIdx.x / 32 % 4);
+    __syncwarp();
+    if (threadIdx.x % 32 == 0)
+        barrier_arrive(left);
+    barrier_wait(left, 0); // all have left theirs
     write_joined(args, tile, shared, group, to);
 }
 
