@@ -68,7 +68,7 @@ for word; do
 done
 data=tests/data/cuda
 case $FAKE_MODE in
-clean) cp $data/ncu_scalar.txt "$log"; echo "$marker" ;;
+clean) sed 's|(attest)|(/home/somebody/build/attest)|' $data/ncu_scalar.txt > "$log"; echo "$marker" ;;
 tensor) cp $data/ncu_hmma.txt "$log"; echo "$marker" ;;
 permission) cp $data/ncu_permission.txt "$log"; echo "$marker"; exit 1 ;;
 nothing) cp $data/ncu_nothing.txt "$log"; echo "$marker" ;;

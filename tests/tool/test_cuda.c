@@ -4,6 +4,7 @@
  * and a driver that are made up.
  */
 #include "cuda_helpers.h"
+#include "evidence/objects.h"
 #include "prove/cuda_expression.h"
 #include "prove/cuda_index.h"
 #include "prove/cuda_product.h"
@@ -704,6 +705,12 @@ static struct gate_result gate_with(void (*gate)(struct proof *, struct gate_res
     proof.suite = (struct problem_list){&entry, 1};
     gate(&proof, &result);
     snprintf(sentence, sizeof result.sentence, "%s", result.sentence);
+    const char *profile = json_string_value(json_object_get(result.artefacts, "profile"));
+    size_t size;
+    char *kept = profile ? file_read(profile, &size) : NULL;
+    tap_check(!profile || (kept && !strstr(kept, "/home/") && (strcmp(mode, "clean") != 0 || strstr(kept, " (attest)\n"))),
+              "what is kept of the profile says where the program lies");
+    free(kept);
     struct gate_result copy = result;
     proof_drop(&proof, &result);
     return copy;

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "evidence/objects.h"
 #include "tool.h"
 
 enum { MOST_COLUMNS = 1024, SECTOR = 32, BUSY = 60, IDLE = 5 };
@@ -305,6 +306,19 @@ static bool explain_failure(const struct cuda_run *run, const char *marker, stru
     return true;
 }
 
+/* ncu says in which folder the program lies that it looked into: the log is kept as evidence, and that is no part of it. */
+static void forget_folder(char *said, const char *log)
+{
+    static const char mark[] = "==PROF== Connected to process ";
+    for (char *line = strstr(said, mark); line; line = strstr(line + 1, mark)) {
+        size_t length = strcspn(line, "\n");
+        char *folder = memchr(line, '(', length), *name = memrchr(line, '/', length);
+        if (folder && name && folder < name)
+            memmove(folder + 1, name + 1, strlen(name + 1) + 1);
+    }
+    file_replace(log, said, strlen(said));
+}
+
 char *cuda_profiler_run(const char *program, int arch, int launches, const struct cuda_worker *worker, double seconds,
                         const char *log, struct cuda_finding *finding)
 {
@@ -315,9 +329,13 @@ char *cuda_profiler_run(const char *program, int arch, int launches, const struc
     char *said = NULL;
     if (!run.log)
         cuda_conclude(finding, VERDICT_INCONCLUSIVE, "out of memory");
-    else if (!explain_failure(&run, worker->marker, finding)) {
-        said = run.log;
-        run.log = NULL;
+    else {
+        if (*run.log)
+            forget_folder(run.log, log);
+        if (!explain_failure(&run, worker->marker, finding)) {
+            said = run.log;
+            run.log = NULL;
+        }
     }
     cuda_run_free(&run);
     return said;
