@@ -292,11 +292,10 @@ def entries_of(problem, words, attest, kernel, candidates):
         return Entry(call, kernel=chosen)
 
     add("attest", lambda: attest_entry(kernel))
-    rung = f"cuda_fwd_{problem.dtype}_sm80"
-    if "ladder" in words or "sm80" in words:
-        for name in attest.kernels(problem.dtype) if "ladder" in words else [rung]:
-            if "attest" not in entries or name != entries["attest"].result["kernel"]:
-                add(name, lambda name=name: attest_entry(name))
+    rungs = attest.kernels(problem.dtype) if "ladder" in words else [gpu_table.rung_3(problem)] if "sm80" in words else []
+    for name in rungs:
+        if "attest" not in entries or name != entries["attest"].result["kernel"]:
+            add(name, lambda name=name: attest_entry(name))
     for name in peers_of(problem):
         add(name, lambda name=name: Entry(peer(name, problem)))
     return entries, failures

@@ -68,10 +68,15 @@ def faster_than(peer):
     return lambda cell: ratio(cell, peer)
 
 
+def rung_3(problem):
+    """The kernel that is held against FlashAttention-2, which is made of the same instructions."""
+    return f"cuda_fwd_{problem.dtype}_sm80"
+
+
 def rung_3_faster_than(peer):
-    """The same of cuda_fwd_*_sm80, where another kernel is faster and the library takes that."""
+    """The same of that kernel, where another is faster and the library takes that."""
     def measure(cell):
-        rung = f"cuda_fwd_{problem_of(cell).dtype}_sm80"
+        rung = rung_3(problem_of(cell))
         return ratio(cell, peer, rung if rung in cell["contenders"] else "attest")
     return measure
 
@@ -151,13 +156,18 @@ SUMMED_UP = ("bf16", "short")  # groups of which documents have the mean alone
 HEADER = ["shape", "dtype", "kernel", "attest", "rate"] + [TITLES[name] for name in PEERS] + ["max error", "max error ratio", "mean error ratio"]
 
 
+def short_name(cell, kernel):
+    """cuda_fwd_f16_sm80 -> sm80"""
+    return kernel.removeprefix(f"cuda_fwd_{problem_of(cell).dtype}_")
+
+
 def number_words(value, form):
     return "-" if value is None else format(value, form)
 
 
 def row(cell):
     mine = cell["contenders"]["attest"]
-    head = [words_of(cell), problem_of(cell).dtype, mine.get("kernel", "-").split("16_")[-1].split("32_")[-1]]
+    head = [words_of(cell), problem_of(cell).dtype, short_name(cell, mine.get("kernel", "-"))]
     if us(cell) is None:
         return head + ["wrong" if "wrong" in mine else "-"] + ["-"] * (len(HEADER) - 4)
     number, unit = rate(cell)
@@ -262,8 +272,7 @@ def ladder_markdown(document):
     columns = {}  # a kernel's name without its dtype, slowest first
     for cell in cells:
         for name, time, _ in ladder(cell):
-            short = "_".join(word for word in name.split("_") if word not in ("cuda", "fwd", problem_of(cell).dtype))
-            columns.setdefault(short, []).append((cell["problem"], time))
+            columns.setdefault(short_name(cell, name), []).append((cell["problem"], time))
     order = sorted(columns, key=lambda short: -max(time for _, time in columns[short]))
     peers = [name for name in PEERS if any(us(cell, name) for cell in cells)]
     out = ["| " + " | ".join(["us", "dtype"] + [f"`{short}`" for short in order] + [TITLES[name] for name in peers]) + " |"]

@@ -32,8 +32,14 @@ void gpu_leave(struct gpu *gpu, bool pushed);
 /* ATTEST_OK for 0; else what went wrong as status and sentence. Remembers errors that the GPU does not recover from. */
 attest_status gpu_result(struct gpu *gpu, cu_result result, const char *what, struct text why);
 
-/* One image in the memory of a GPU, ready to be launched. */
-enum { CLUSTER_MOST = 16, CLUSTER_SIZES = 5 };
+/* Whether blocks are launched by tile, slot and sequence. Their clusters are blocks that follow each other in the first. */
+static inline bool is_in_three_dimensions(const attest_cuda_kernel *kernel)
+{
+    return kernel->launch == ATTEST_LAUNCH_GRID || kernel->launch == ATTEST_LAUNCH_JOINED;
+}
+
+/* One image in the memory of a GPU, ready to be launched. Clusters of more blocks than CLUSTER_PORTABLE have to be allowed. */
+enum { CLUSTER_PORTABLE = 8, CLUSTER_MOST = 16, CLUSTER_SIZES = 5 };
 struct loaded {
     struct loaded *next;
     uint64_t digest, bytes;

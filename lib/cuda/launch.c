@@ -154,14 +154,10 @@ attest_status cuda_plan_create(struct gpu *gpu, const attest_cuda_kernel *kernel
     }
     made->blocks = made->grid[0] = (unsigned)blocks;
     made->grid[1] = made->grid[2] = 1;
-    if (kernel->launch == ATTEST_LAUNCH_GRID) {
+    if (is_in_three_dimensions(kernel)) {
         int64_t cluster = image->cluster > 1 ? image->cluster : 1;
-        made->grid[0] = (unsigned)(ceil_div(args->tiles_q, cluster) * cluster);
-        made->grid[1] = (unsigned)args->slots;
-        made->grid[2] = (unsigned)args->batch;
-    }
-    if (kernel->launch == ATTEST_LAUNCH_JOINED) {
-        made->grid[0] = (unsigned)(args->tiles_q * args->splits);
+        made->grid[0] = (unsigned)(kernel->launch == ATTEST_LAUNCH_JOINED ? args->tiles_q * args->splits
+                                                                          : ceil_div(args->tiles_q, cluster) * cluster);
         made->grid[1] = (unsigned)args->slots;
         made->grid[2] = (unsigned)args->batch;
     }

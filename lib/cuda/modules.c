@@ -41,8 +41,7 @@ static attest_status prepare(struct gpu *gpu, cu_module module, const char *name
  * how many clusters there is room for. */
 static attest_status count_clusters(struct gpu *gpu, const attest_cuda_image *image, struct loaded *made, struct text why)
 {
-    enum { PORTABLE = 8 };
-    if (image->cluster > PORTABLE) {
+    if (image->cluster > CLUSTER_PORTABLE) {
         cu_result result = gpu->driver->function_set(made->kernel, CU_FUNCTION_WIDE_CLUSTERS, 1);
         TRY(gpu_result(gpu, result, "the kernel does not get clusters of more than 8 blocks", why));
     }

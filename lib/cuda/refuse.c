@@ -38,8 +38,9 @@ static const char *image_fault(const attest_cuda_kernel *kernel, const attest_cu
         return "has split_keys and partial that do not go with the kernel's launch";
     if (image->align & (image->align - 1) || image->align > 128 || (kernel->map_count && image->align < 16))
         return "has an align that cannot be";
-    if (image->cluster & (image->cluster - 1) || image->cluster > (kernel->launch == ATTEST_LAUNCH_JOINED ? CLUSTER_MOST : 8) ||
-        (image->cluster > 1 && kernel->launch != ATTEST_LAUNCH_GRID && kernel->launch != ATTEST_LAUNCH_JOINED))
+    if (image->cluster & (image->cluster - 1) ||
+        image->cluster > (kernel->launch == ATTEST_LAUNCH_JOINED ? CLUSTER_MOST : CLUSTER_PORTABLE) ||
+        (image->cluster > 1 && !is_in_three_dimensions(kernel)))
         return "has a cluster that cannot be";
     for (uint32_t i = 0; i < kernel->map_count; i++)
         if (!image->map_rows[i] || image->map_rows[i] > 256 || !image->map_columns[i] || image->map_columns[i] > 256)
@@ -214,8 +215,7 @@ static attest_status check_sizes(const attest_cuda_kernel *kernel, const attest_
     int64_t pieces = image->split_keys && has(p, ATTEST_INVARIANT) ? p->seq_kv / image->split_keys + 1 : 1;
     if (__builtin_mul_overflow(p->batch * (p->heads_q / pack), tiles * pieces, &blocks) || blocks > INT32_MAX)
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it would have more than 2^31 blocks");
-    if ((kernel->launch == ATTEST_LAUNCH_GRID || kernel->launch == ATTEST_LAUNCH_JOINED) &&
-        (p->batch > GRID_MOST || p->heads_q / pack > GRID_MOST))
+    if (is_in_three_dimensions(kernel) && (p->batch > GRID_MOST || p->heads_q / pack > GRID_MOST))
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it takes at most %d sequences and heads", GRID_MOST);
     if (image->tiles_most && has(p, ATTEST_INVARIANT))
         return fail(why, ATTEST_ERROR_UNSUPPORTED,

@@ -1,10 +1,8 @@
 /*
  * attention_sm90.cuh - what the Hopper kernels cuda_fwd_sm90 and cuda_fwd_sm90_short are made of: the work of one warpgroup, which
- * has 64 rows and takes keys in blocks. The including file says, before the #include, how many keys a block has, and how many blocks of
- * threads make a cluster:
+ * has 64 rows and takes keys in blocks. The including file says, before the #include, how many keys a block has:
  *
  *     #define KEYS ATTEST_TILE_KV
- *     #define CLUSTER 1
  *
  * Shared memory. A matrix of D columns is slabs of 64 columns, slab after slab (ptx_sm90.cuh has the layout of a slab).
  *
@@ -49,33 +47,27 @@ __device__ inline void copy_rows(const attest_cuda_args &args, const attest_tens
         map_load_5(to + slab * Q_SLAB, map, barrier, slab * SLAB, 0, row, tile.slot, batch);
 }
 
-// Keys first .. first + KEYS of K or V. Those from `end` on need not come. Where blocks of a cluster need the same keys, each of them
-// copies its share for all, and all of them announce all of it.
 __device__ inline void copy_box(uint32_t to, const attest_tensor_map *map, uint32_t barrier, int key, int head, int outer)
 {
 #pragma unroll
     for (int slab = 0; slab < SLABS; slab++)
-        if (CLUSTER == 1)
-            map_load_4(to + slab * KV_SLAB, map, barrier, slab * SLAB, key, head, outer);
-        else
-            map_load_4_multicast(to + slab * KV_SLAB, map, barrier, slab * SLAB, key, head, outer, (1 << CLUSTER) - 1);
+        map_load_4(to + slab * KV_SLAB, map, barrier, slab * SLAB, key, head, outer);
 }
 
+// Keys first .. first + KEYS of K or V. Those from `end` on need not come.
 __device__ inline void copy_keys(const attest_cuda_args &args, const attest_tensor_map *map, const attest_tile &tile, uint32_t to,
                                  uint32_t barrier, int first, int end)
 {
-    constexpr int SHARE = KEYS / CLUSTER;
-    const int own = CLUSTER == 1 ? 0 : cluster_rank() * SHARE;
     if (!attest_has(args, ATTEST_PAGED)) {
         const int batch = attest_has(args, ATTEST_VARLEN_KV) ? 0 : tile.batch;
         barrier_expect(barrier, KV_BYTES);
-        copy_box(to + own * PITCH, map, barrier, tile.sequence.kv_first + first + own, tile.head_kv, batch);
+        copy_box(to, map, barrier, tile.sequence.kv_first + first, tile.head_kv, batch);
         return;
     }
-    const int rows = min(args.page_size, SHARE), keys = min(end - first, KEYS);
+    const int rows = min(args.page_size, KEYS), keys = min(end - first, KEYS);
     barrier_expect(barrier, (keys + rows - 1) / rows * rows * PITCH * SLABS);
 #pragma unroll 1
-    for (int at = own; at < min(own + SHARE, keys); at += rows) {
+    for (int at = 0; at < keys; at += rows) {
         const int slot = (first + at) / args.page_size;
         const int page = attest_clamp(args.page_table[tile.batch * args.stride_page_table + slot], 0, args.page_count - 1);
         copy_box(to + at * PITCH, map, barrier, first + at - slot * args.page_size, tile.head_kv, page);
@@ -264,8 +256,8 @@ __device__ inline void blank(uint32_t v_at, const attest_span &seen, int first, 
 
 /* ---- P, m, l ---- */
 
-// S becomes 2^(S c - m c) with the new maximum m; `carry` is what O and l so far are to be multiplied with.
-__device__ inline void softmax(Scores &S, Rows &rows, float (&carry)[2], float c)
+// The new maximum m, and `base`, which is m c; `carry` is what O and l so far are to be multiplied with.
+__device__ inline void raise(const Scores &S, Rows &rows, float (&carry)[2], float (&base)[2], float c)
 {
     float most[2][2]; // of even and of odd columns: more that can be done at a time
 #pragma unroll
@@ -274,18 +266,24 @@ __device__ inline void softmax(Scores &S, Rows &rows, float (&carry)[2], float c
 #pragma unroll
     for (int n = 0; n < KEYS / 2; n++)
         most[n / 2 % 2][n % 2] = fmaxf(most[n / 2 % 2][n % 2], S[n]);
-    float base[2];
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         float &m = most[half][0];
         m = fmaxf(m, most[half][1]);
         m = fmaxf(m, __shfl_xor_sync(ALL_LANES, m, 1));
         m = fmaxf(m, __shfl_xor_sync(ALL_LANES, m, 2));
-        base[half] = m == minus_infinity() ? 0 : m * c;
+        base[half] = m == minus_infinity() ? 0 : __fmul_rn(m, c);
         // Rounded, as the base before was: fused it would not be 1 where the maximum has not moved, and l would drift.
         carry[half] = exp2_fast(__fmul_rn(rows.m[half], c) - base[half]);
         rows.m[half] = m;
     }
+}
+
+// S becomes 2^(S c - m c) with the new maximum m.
+__device__ inline void softmax(Scores &S, Rows &rows, float (&carry)[2], float c)
+{
+    float base[2];
+    raise(S, rows, carry, base, c);
     float sum[2][2] = {{0, 0}, {0, 0}};
 #pragma unroll
     for (int n = 0; n < KEYS / 2; n++) {

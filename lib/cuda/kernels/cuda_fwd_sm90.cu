@@ -72,8 +72,7 @@
  *
  * What a warpgroup does with its rows is in attention_sm90.cuh.
  */
-#define KEYS    ATTEST_TILE_KV
-#define CLUSTER 1
+#define KEYS ATTEST_TILE_KV
 #include "attention_sm90.cuh"
 
 constexpr int STAGES = ATTEST_STAGES, Q_STAGES = D <= 128 ? 2 : 1, GROUPS = TILE_Q / GROUP_Q;
@@ -162,6 +161,8 @@ using Ring_KV = Ring<STAGES, KV_BYTES>;
 // From a barrier that says "full" to that which says "free".
 constexpr int Q_TO_FREE = Q_FREE - Q_FULL, KV_TO_FREE = K_FREE - K_FULL;
 static_assert(V_FREE - V_FULL == KV_TO_FREE, "K and V alike");
+// From K, and its barriers, to V in the same stage.
+constexpr int TO_V = SHARED_V - SHARED_K, TO_V_BARRIER = V_FULL - K_FULL;
 
 /* ---- copies ---- */
 
@@ -213,7 +214,6 @@ __device__ inline void bring(const attest_cuda_args &args, const attest_tensor_m
 // Q of a tile is asked for as early as it can be, which is behind the first keys of the tile before.
 __device__ inline void copy_all(const attest_cuda_args &args, const attest_cuda_maps &maps, unsigned char *shared, uint32_t base)
 {
-    constexpr int TO_V = SHARED_V - SHARED_K, TO_V_BARRIER = V_FULL - K_FULL;
     Ring_Q q = {base + SHARED_Q, base + Q_FULL, 0, 1};
     Ring_KV k = {base + SHARED_K, base + K_FULL, 0, 1};
     const int together = heads_together(args);
@@ -324,7 +324,6 @@ __device__ inline bool next_tile(const attest_cuda_args &args, unsigned char *sh
 
 __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *shared, uint32_t base, int group)
 {
-    constexpr int TO_V = SHARED_V - SHARED_K, TO_V_BARRIER = V_FULL - K_FULL;
     const bool modified = needs_modifying(args);
     const float c = modified ? 1 : args.scale * LOG2_E;
     const int own_barrier = 1 + GROUPS + group; // for the threads of the group alone

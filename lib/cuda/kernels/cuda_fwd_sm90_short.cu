@@ -53,9 +53,8 @@
  *
  * What a warpgroup does with its rows is in attention_sm90.cuh.
  */
-#define GROUPS  4
-#define KEYS    (ATTEST_TILE_KV / GROUPS)
-#define CLUSTER 1
+#define GROUPS 4
+#define KEYS   (ATTEST_TILE_KV / GROUPS)
 #include "attention_sm90.cuh"
 
 constexpr int PART_BYTES = GROUP_Q * D * 4, SHARE_BYTES = KV_BYTES + PART_BYTES; // V, and K or a part of O
@@ -172,26 +171,8 @@ __device__ inline void turn_pass(int group)
     named_barrier_arrive(GROUPS + group + 1, 2 * GROUP_THREADS);
 }
 
-// As the first half of softmax(): the new maximum, and in `from` the same in units of log2.
-__device__ inline void raise(const Scores &S, Rows &rows, float (&carry)[2], float (&from)[2], float c)
-{
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        float most = rows.m[half];
-#pragma unroll
-        for (int n = 0; n < KEYS / 8; n++)
-            most = fmaxf(most, fmaxf(S[n * 4 + half * 2], S[n * 4 + half * 2 + 1]));
-        most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 1));
-        most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 2));
-        from[half] = most == minus_infinity() ? 0 : __fmul_rn(most, c);
-        carry[half] = exp2_fast(__fmul_rn(rows.m[half], c) - from[half]);
-        rows.m[half] = most;
-        rows.l[half] *= carry[half];
-    }
-}
-
-// As the second half of it, for one half of the keys.
-template <int part> __device__ inline void weigh_half(Weights &P, const Scores &S, Rows &rows, const float (&from)[2], float c)
+// The weights of one half of the keys, as softmax() has them, rounded; and their sums.
+template <int part> __device__ inline void weigh_half(Weights &P, const Scores &S, Rows &rows, const float (&base)[2], float c)
 {
     constexpr int STEPS = KEYS / 16 / 2;
     float sum[2][2] = {{0, 0}, {0, 0}};
@@ -199,8 +180,8 @@ template <int part> __device__ inline void weigh_half(Weights &P, const Scores &
     for (int step = part * STEPS; step < (part + 1) * STEPS; step++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const float x = exp2_fast(fmaf(S[step * 8 + i * 2], c, -from[i % 2])),
-                        y = exp2_fast(fmaf(S[step * 8 + i * 2 + 1], c, -from[i % 2]));
+            const float x = exp2_fast(fmaf(S[step * 8 + i * 2], c, -base[i % 2])),
+                        y = exp2_fast(fmaf(S[step * 8 + i * 2 + 1], c, -base[i % 2]));
             sum[i % 2][0] += x, sum[i % 2][1] += y;
             P[step][i] = pack(x, y);
         }
@@ -236,7 +217,7 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_cuda_ma
         const int next = block + GROUPS;
         Scores S;
         Weights P;
-        float carry[2], from[2];
+        float carry[2], above[2];
         barrier_wait(share.k_full, parity);
         if (first)
             turn_wait(group);
@@ -252,14 +233,15 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_cuda_ma
             modify(args, S);
         if (block * KEYS < all.begin || block * KEYS + KEYS > all.end)
             hide(args, tile.sequence, S, row_here(tile.row_begin), block * KEYS);
-        raise(S, rows, carry, from, c);
+        raise(S, rows, carry, above, c);
+        rows.l[0] *= carry[0], rows.l[1] *= carry[1];
         if (!first)
             rescale(O, carry);
-        weigh_half<0>(P, S, rows, from, c);
+        weigh_half<0>(P, S, rows, above, c);
         barrier_wait(share.v_full, parity);
         blank(share.v_at, seen, block * KEYS, 1 + group);
         begin_pv_half<0>(O, P, share.v_at);
-        weigh_half<1>(P, S, rows, from, c);
+        weigh_half<1>(P, S, rows, above, c);
         begin_pv_half<1>(O, P, share.v_at);
         wgmma_wait<0>();
         settle(O);
