@@ -71,6 +71,8 @@ enum mistake {
     TILE_LOST,
     WEIGHTS_BF16,
     SUMS_BF16,
+    SUMS_F16_BY_TILE,
+    V_SWIZZLED, /* halves of 8 columns are swapped for keys 4 to 7 of every 8 */
     V_OF_OTHER_HEAD,
     K_FOR_V,
     COLUMNS_ZERO,
@@ -245,7 +247,8 @@ static float value(const struct kernel *k, int64_t j, int64_t d)
         return 0;
     int64_t at = layout_key_at(&k->in->layout, other ? p->stride_k : p->stride_v, k->b, head_of(k, is(k, V_OF_OTHER_HEAD)),
                                key_taken(j, keys, is(k, VALUES_PAIRED)));
-    return element_load(other ? k->in->k.at : k->in->v.at, p->dtype, at + d);
+    int64_t column = is(k, V_SWIZZLED) && j % 8 >= 4 && (d ^ 8) < p->dim_v ? d ^ 8 : d;
+    return element_load(other ? k->in->k.at : k->in->v.at, p->dtype, at + column);
 }
 
 /* What a row carries from tile to tile. */
@@ -293,7 +296,7 @@ static void add_tile(const struct kernel *k, struct carried *row, int64_t first,
             if (is(k, SUMS_BF16))
                 o = bf16(o);
         }
-        row->o[d] = o;
+        row->o[d] = is(k, SUMS_F16_BY_TILE) ? f16(o) : o;
     }
 }
 

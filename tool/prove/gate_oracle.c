@@ -25,13 +25,14 @@ static const struct question {
     {"fwd:%s:b1:hq4:hkv2:sq35:skv150:d40:causal:br:lse", -1, true},
     {"fwd:%s:b1:hq4:hkv2:sq35:skv150:d40:lse", -1, true},
     {"fwd:%s:b1:hq4:hkv2:sq1:skv1300:d64:lse", -1, true},
-    {"fwd:%s:b1:h2:sq40:skv24:d32:causal:br:lse", -1, false}, /* the first rows see no key */
-    {"fwd:%s:b1:h2:sq33:skv90:d24:sink:lse", -1, false},      /* before there are rows that see no key, whose LSE is the sink */
+    {"fwd:%s:b1:hq4:hkv2:sq3:skv1300:d64:causal:lse", -1, false}, /* pieces of the keys that no row sees */
+    {"fwd:%s:b1:h2:sq40:skv24:d32:causal:br:lse", -1, false},     /* the first rows see no key */
+    {"fwd:%s:b1:h2:sq33:skv90:d24:sink:lse", -1, false},          /* before there are rows that see no key, whose LSE is the sink */
     {"fwd:%s:b1:h2:sq33:skv90:d24:dv40:wl=30:wr=2:softcap=8:alibi:bias:sink:lse", -1, true},
-    {"fwd:%s:b1:h2:sq33:skv90:d24:wl=30:wr=2:lse", 5, false},
-    {"fwd:%s:b1:h2:sq33:skv90:d24:softcap=8:lse", 5, false},
-    {"fwd:%s:b1:h2:sq33:skv90:d24:alibi:lse", 5, false},
-    {"fwd:%s:b1:h2:sq33:skv90:d24:bias:lse", 5, false},
+    {"fwd:%s:b1:h2:sq33:skv90:d24:wl=30:wr=2:lse", 6, false},
+    {"fwd:%s:b1:h2:sq33:skv90:d24:softcap=8:lse", 6, false},
+    {"fwd:%s:b1:h2:sq33:skv90:d24:alibi:lse", 6, false},
+    {"fwd:%s:b1:h2:sq33:skv90:d24:bias:lse", 6, false},
     {"fwd:%s:b1:h2:sq70:skv70:d32:causal:lse", -1, false},
     {"fwd:%s:b3:hq2:hkv1:s40:d32:varlenq=90:varlenkv=100:causal:lse", -1, false},
     {"fwd:%s:b3:hq4:hkv2:sq3:skv150:d32:page=16,40:lens:lse", -1, false},

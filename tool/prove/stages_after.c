@@ -193,6 +193,28 @@ static bool all_factors(const struct reading *reading)
     return true;
 }
 
+/* Whether sums of two values are right where these, of more, are not, in rows that all divide by the same power of two: then neither
+ * the division nor the last rounding is wrong. */
+static bool wrong_by_number(struct inquiry *inquiry, const struct reading *reading)
+{
+    struct experiment two = reading->experiment;
+    struct reading fewer;
+    if (two.at <= 2)
+        return false;
+    for (int64_t n = 0; n < reading->rows; n++) {
+        int64_t begin, end;
+        lab_visible(inquiry->lab, n, &begin, &end);
+        if (row_is_wrong(reading, n) && (begin > 0 || end < two.at))
+            return false;
+    }
+    two.at = 2;
+    if (!ask(inquiry, &two, &fewer))
+        return false;
+    bool right = fewer.o_right;
+    reading_free(&fewer);
+    return right;
+}
+
 /* Sums of whole numbers, and means of two numbers: only the result is rounded. */
 static void inquire_sums(struct inquiry *inquiry, const struct reading *reading)
 {
@@ -205,6 +227,10 @@ static void inquire_sums(struct inquiry *inquiry, const struct reading *reading)
     else if (all_factors(reading))
         conclude(inquiry, STAGE_NORMALISATION | STAGE_PV, reading, SIGHT_O,
                  "rows of O are off by a factor, of up to %.2g: of the sum, or of what is kept in too few bits", worst);
+    else if (wrong_by_number(inquiry, reading))
+        conclude(inquiry, STAGE_PV, reading, SIGHT_O,
+                 "sums of two values are right, and of %lld they are off by up to %.2g of their size: they are kept in too few bits",
+                 (long long)reading->experiment.at, worst);
     else if (dtype != ATTEST_F32 && worst < 4 * unit_roundoff(dtype))
         conclude(inquiry, STAGE_NORMALISATION | STAGE_PV | STAGE_EPILOGUE, reading, SIGHT_O,
                  "O is not the nearest %s: it is rounded otherwise, or more than once", element_name(dtype));

@@ -139,6 +139,23 @@ static bool columns_moved(const struct reading *reading, int64_t *column, int64_
     return *column >= 0;
 }
 
+/* A key of the first ones for which, alone, all columns of O are right; -1 if there is none. What is written wrong is so for any key;
+ * what is read wrong from V need not be, because where a key's row lies and how it is swizzled depends on its number. */
+static int64_t key_with_right_columns(struct inquiry *inquiry)
+{
+    for (int64_t key = 0; key < 8 && key < inquiry->lab->problem.seq_kv; key++) {
+        struct experiment alone = {.scores = SCORES_FIRST, .values = VALUES_COLUMNS, .at = key};
+        struct reading reading;
+        if (!ask(inquiry, &alone, &reading))
+            return -1;
+        bool right = reading.o_right;
+        reading_free(&reading);
+        if (right)
+            return key;
+    }
+    return -1;
+}
+
 /* Columns of O that are wrong for any V: where all keys have the same value. */
 bool inquire_columns(struct inquiry *inquiry)
 {
@@ -154,8 +171,12 @@ bool inquire_columns(struct inquiry *inquiry)
     for (int64_t at = 0; at < reading.rows * reading.columns && whole; at++)
         whole =
             !row_is_wrong(&reading, at / reading.columns) || reading_wrong_o(&reading, at / reading.columns, at % reading.columns);
-    int64_t column, source = -1;
-    if (wrong && columns_moved(&reading, &column, &source))
+    int64_t column, source = -1, key = wrong ? key_with_right_columns(inquiry) : -1;
+    if (key >= 0)
+        conclude(inquiry, STAGE_PV, &reading, SIGHT_O,
+                 "columns of V are mixed up for some keys, and not for others (such as key %lld): where its rows are read from",
+                 (long long)key);
+    else if (wrong && columns_moved(&reading, &column, &source))
         conclude(inquiry, STAGE_PV | STAGE_EPILOGUE, &reading, SIGHT_O,
                  "columns of V or of O are mixed up: column %lld holds what belongs to column %lld", (long long)column,
                  (long long)source);
