@@ -20,7 +20,7 @@
  * attest-cuda: mma_pv    = 16 * 8 * 16
  */
 #define AT_END                                                                                                                     \
-    asm volatile("{ .reg .b16 x; ld.global.b16 x, [%0]; }" ::"l"(                                                                  \
+    asm volatile("{ .reg .b16 x; ld.volatile.global.b16 x, [%0]; }" ::"l"(                                                         \
         (const uint16_t *)args.k + last_of(args, args.stride_k, args.batch, args.heads_kv, args.seq_kv)))
 
 #include <attest_kernel_cuda.h>

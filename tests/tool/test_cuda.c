@@ -582,6 +582,8 @@ static void sanitizer(void)
         {CUDA_MEMCHECK, "memcheck_clean.txt", 81, "MARK\n", VERDICT_FAIL, "ended with the status for errors"},
         {CUDA_RACECHECK, "memcheck_clean.txt", 0, "MARK\n", VERDICT_FAIL, "no summary"},
         {CUDA_MEMCHECK, "memcheck_clean.txt", 124, "", VERDICT_INCONCLUSIVE, "not done in time"},
+        {CUDA_RACECHECK, "racecheck_unending.txt", 124, "", VERDICT_FAIL,
+         "racecheck: errors, and no end of them in time; the first: Error: Potential RAW hazard detected at __shared__ 0x22588"},
         {CUDA_MEMCHECK, NULL, 127, "", VERDICT_INCONCLUSIVE, "could not be run"},
         {CUDA_MEMCHECK, NULL, 0, "MARK\n", VERDICT_FAIL, "no summary"},
     };

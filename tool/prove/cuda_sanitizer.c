@@ -131,11 +131,13 @@ void cuda_sanitizer_judge(enum cuda_check check, int status, const char *log, co
                       name);
     else if (status == 127)
         cuda_conclude(finding, VERDICT_INCONCLUSIVE, "compute-sanitizer could not be run; install the CUDA toolkit");
+    else if (says(log, "not supported") || says(log, "internal sanitizer error") || says(log, "injection library"))
+        cuda_conclude(finding, VERDICT_INCONCLUSIVE, "%s cannot work on this machine: %s", name, report);
+    else if (status == 124 && *report) /* too many errors to be counted in time */
+        cuda_conclude(finding, VERDICT_FAIL, "%s: errors, and no end of them in time; the first: %s", name, report);
     else if (status == 124)
         cuda_conclude(finding, VERDICT_INCONCLUSIVE, "%s: the worker was not done in time under the sanitizer; allow it more",
                       name);
-    else if (says(log, "not supported") || says(log, "internal sanitizer error") || says(log, "injection library"))
-        cuda_conclude(finding, VERDICT_INCONCLUSIVE, "%s cannot work on this machine: %s", name, report);
     else if (status == cuda_check_status(check))
         cuda_conclude(finding, VERDICT_FAIL, "%s: it ended with the status for errors, and its log has none: %s", name, report);
     else if ((status == EXIT_LACKING || status == EXIT_USAGE) && !cuda_run_done(printed, marker))

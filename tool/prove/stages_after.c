@@ -228,9 +228,10 @@ static void inquire_sums(struct inquiry *inquiry, const struct reading *reading)
         conclude(inquiry, STAGE_NORMALISATION | STAGE_PV, reading, SIGHT_O,
                  "rows of O are off by a factor, of up to %.2g: of the sum, or of what is kept in too few bits", worst);
     else if (wrong_by_number(inquiry, reading))
-        conclude(inquiry, STAGE_PV, reading, SIGHT_O,
-                 "sums of two values are right, and of %lld they are off by up to %.2g of their size: they are kept in too few bits",
-                 (long long)reading->experiment.at, worst);
+        conclude(
+            inquiry, STAGE_PV, reading, SIGHT_O,
+            "sums of two values are right, and of %lld they are off by up to %.2g of their size: they are kept in too few bits",
+            (long long)reading->experiment.at, worst);
     else if (dtype != ATTEST_F32 && worst < 4 * unit_roundoff(dtype))
         conclude(inquiry, STAGE_NORMALISATION | STAGE_PV | STAGE_EPILOGUE, reading, SIGHT_O,
                  "O is not the nearest %s: it is rounded otherwise, or more than once", element_name(dtype));
