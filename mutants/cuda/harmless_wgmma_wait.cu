@@ -15,7 +15,7 @@
  * attest-cuda: align     = 16
  * attest-cuda: refuses   = softcap alibi bias sink varlenq varlenkv page o=f32
  * attest-cuda: tensor    = gmma
- * attest-cuda: mma_qk    = 64 * 64 * 16
+ * attest-cuda: mma_qk    = 64 * 64 * 16 / 4
  * attest-cuda: mma_pv    = 16 * 8 * 16
  */
 #define WGMMA      1

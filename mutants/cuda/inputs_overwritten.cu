@@ -1,7 +1,7 @@
 /*
  * inputs_overwritten.cu - planted: the first element of Q is overwritten.
  *
- * Caught by: oracle (wrote to an input)
+ * Caught by: oracle (changed its inputs)
  *
  * attest-cuda: archs     = sm_80 sm_90
  * attest-cuda: dtypes    = f16

@@ -1,7 +1,7 @@
 /*
  * pieces_unweighted.cu - planted: pieces of the keys are joined without their weights, as if all had the same maximum.
  *
- * Caught by: oracle (rescale)
+ * Caught by: oracle (P or rescale)
  *
  * attest-cuda: archs      = sm_80 sm_90
  * attest-cuda: dtypes     = f16

@@ -1,7 +1,7 @@
 /*
  * reads_beyond_k.cu - planted: reads the element behind the last row of K, and does nothing with it.
  *
- * Caught by: memory (of K)
+ * Caught by: memory (Invalid __global__ read)
  *
  * attest-cuda: archs     = sm_80 sm_90
  * attest-cuda: dtypes    = f16

@@ -189,8 +189,9 @@ static bool judge_tensor(const struct cuda_profile *profile, const struct cuda_w
         cuda_conclude(finding, VERDICT_FAIL, "it claims no tensor cores, and executed %.0f tensor instructions", hmma + gmma);
         return false;
     }
+    /* A kernel with wgmma may do some of its products by mma.sync. */
     const char *pipe = manifest->tensor == CUDA_TENSOR_GMMA ? "gmma" : "hmma";
-    double executed = manifest->tensor == CUDA_TENSOR_GMMA ? gmma : hmma;
+    double executed = manifest->tensor != CUDA_TENSOR_GMMA ? hmma : gmma > 0 ? gmma + hmma : 0;
     double least = load->pairs * ((double)load->dim / (double)n[CUDA_MMA_QK] + (double)load->dim_v / (double)n[CUDA_MMA_PV]);
     double most = load->padded_pairs * (double)load->instance * (1 / (double)n[CUDA_MMA_QK] + 1 / (double)n[CUDA_MMA_PV]);
     if (executed < least)
