@@ -52,7 +52,7 @@ BUILD_ID := $(shell cat $(sort $(wildcard include/*.h lib/*.[ch] lib/*/*.[ch] li
 
 all: $(BUILD)/attest $(SHARED) $(STATIC) cuda-note  ## build/attest, build/libattest.so.* and build/libattest.a
 lib: $(SHARED) $(STATIC)
-tests: $(TESTS) $(FUZZERS)
+tests: $(BUILD)/bench/host_cost $(TESTS) $(FUZZERS)
 
 .PHONY: cuda-note
 cuda-note:
@@ -123,6 +123,12 @@ $(BUILD)/attest: $(call obj,$(TOOL_SRC)) $(STATIC)
 
 TEST_COMMON := $(filter-out $(TEST_SRC) $(FUZZ_SRC),$(wildcard tests/*.c))
 $(TESTS) $(FUZZERS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call obj,$(TEST_COMMON)) $(STATIC)
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  LD  $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -fopenmp -lm -ldl
+
+# Linked as a program of a user's would be: what the library costs the host.
+$(BUILD)/bench/host_cost: $(BUILD)/obj/bench/host_cost.o $(STATIC)
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  LD  $@")
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -fopenmp -lm -ldl

@@ -8,6 +8,7 @@
 #     test       the tests of the CUDA backend
 #     prove      every CUDA kernel of the library through the gates; --record appends the proofs to evidence/
 #     selftest   the planted bugs in CUDA, each of which must fail the gate that is meant for it
+#     host       what a plan and a run cost the program: see bench/host_cost.c
 #     peers      times, ratios and errors: see bench/gpu_peers.py
 #
 # --quick leaves prove and selftest out, and times some shapes only: about a minute. --kernel is for prove and for peers.
@@ -26,13 +27,13 @@ while [ $# -gt 0 ]; do
     --quick) quick=--quick ;;
     --record) record=--record ;;
     --kernel) shift && kernel=${1:?--kernel needs a pattern} ;;
-    info | test | prove | selftest | peers) steps="$steps $1" ;;
-    *) sed -n '2,17s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+    info | test | prove | selftest | host | peers) steps="$steps $1" ;;
+    *) sed -n '2,18s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
     esac
     shift
 done
 if [ -z "$steps" ]; then
-    [ -n "$quick" ] && steps="info test peers" || steps="info test prove selftest peers"
+    [ -n "$quick" ] && steps="info test host peers" || steps="info test prove selftest host peers"
 fi
 
 [ -x "$BUILD/attest" ] || { echo "bench/gpu.sh: there is no $BUILD/attest; run make first" >&2; exit 2; }
@@ -49,6 +50,7 @@ step() {
         return $proven
         ;;
     selftest) "$BUILD/attest" selftest 'cuda/*' ;;
+    host) "$BUILD/bench/host_cost" ;;
     peers)
         if [ -n "$quick$kernel" ]; then
             python3 bench/gpu_peers.py --library "$BUILD/libattest.so" $quick ${kernel:+--kernel "$kernel"} --out "$OUT/peers.json"

@@ -258,9 +258,11 @@ static attest_status maps_encode(const struct cuda_plan *plan, const attest_tens
                                                          : swizzle == 32 ? 1
                                                                          : 0,
                                                          CU_MAP_PROMOTE_128, 0);
-        char what[64];
-        snprintf(what, sizeof what, "there is no tensor map of tensors.%c", plan->kernel->map_tensor[i]);
-        TRY(gpu_result(plan->gpu, result, what, why));
+        if (result != 0) {
+            char what[64];
+            snprintf(what, sizeof what, "there is no tensor map of tensors.%c", plan->kernel->map_tensor[i]);
+            return gpu_result(plan->gpu, result, what, why);
+        }
     }
     return ATTEST_OK;
 }
