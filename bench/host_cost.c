@@ -2,10 +2,11 @@
  * host_cost.c - what a plan and a run cost the program that asks for them: host_cost [PROBLEM ...] prints, for each problem on the
  * first GPU, the kernel, and how long attest_plan_create (with attest_plan_destroy) and attest_run take on the host: the medians of
  * many batches of calls. The GPU is waited for between batches and not in them, so that no call waits for room in the stream; every
- * call has other tensors than the one before.
+ * call has other tensors than the one before. First comes what the driver alone takes to launch a kernel that does nothing.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <attest.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,49 @@ static double median(double *values)
 {
     qsort(values, BATCHES, sizeof *values, compare);
     return values[BATCHES / 2];
+}
+
+/* What the driver takes to launch a kernel without arguments, of one block; negative if that cannot be found out. */
+static double launch_cost(void)
+{
+    static const char nothing[] = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n";
+    void *library = dlopen("libcuda.so.1", RTLD_NOW), *context = NULL, *module = NULL, *function = NULL;
+    int device = 0;
+    union { /* ISO C has no way from an object's pointer to a function's */
+        void *symbol;
+        int (*init)(unsigned);
+        int (*device_get)(int *, int);
+        int (*retain)(void **, int);
+        int (*use)(void *);
+        int (*load)(void **, const void *);
+        int (*find)(void **, void *, const char *);
+        int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+        int (*wait)(void);
+    } init, device_get, retain, use, load, find, launch, wait;
+    if (!library)
+        return -1;
+    init.symbol = dlsym(library, "cuInit");
+    device_get.symbol = dlsym(library, "cuDeviceGet");
+    retain.symbol = dlsym(library, "cuDevicePrimaryCtxRetain");
+    use.symbol = dlsym(library, "cuCtxSetCurrent");
+    load.symbol = dlsym(library, "cuModuleLoadData");
+    find.symbol = dlsym(library, "cuModuleGetFunction");
+    launch.symbol = dlsym(library, "cuLaunchKernel");
+    wait.symbol = dlsym(library, "cuCtxSynchronize");
+    if (!init.symbol || !device_get.symbol || !retain.symbol || !use.symbol || !load.symbol || !find.symbol || !launch.symbol ||
+        !wait.symbol || init.init(0) || device_get.device_get(&device, 0) || retain.retain(&context, device) || use.use(context) ||
+        load.load(&module, nothing) || find.find(&function, module, "nothing"))
+        return -1;
+    double launches[BATCHES];
+    for (int batch = 0; batch < BATCHES; batch++) {
+        double begin = now();
+        for (int i = 0; i < RUNS; i++)
+            if (launch.launch(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL))
+                return -1;
+        launches[batch] = (now() - begin) / RUNS;
+        wait.wait();
+    }
+    return median(launches);
 }
 
 static attest_status measure(attest_context *context, const attest_problem *problem)
@@ -82,6 +126,8 @@ int main(int argc, char **argv)
     int count = argc > 1 ? argc - 1 : (int)(sizeof usual / sizeof *usual);
     attest_context *context = NULL;
     attest_status status = attest_context_create_on("cuda", &context);
+    if (status == ATTEST_OK)
+        printf("%-69s launch %5.2f us\n", "(a kernel that does nothing)", 1e6 * launch_cost());
     for (int i = 0; i < count && status == ATTEST_OK; i++) {
         const char *text = argc > 1 ? argv[1 + i] : usual[i];
         attest_problem problem;

@@ -505,9 +505,10 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_combine(c
         for (int piece = 0; piece < args.splits; piece++)
             top = fmaxf(top, attest_partial_row(args, blockIdx.x, piece, i - tile.row_begin)[D]);
         const int first = FIRST_PIECE;
-        for (int piece = 0; piece < args.splits && top != minus_infinity(); piece++) {
+        const float base = top == minus_infinity() ? 0.0f : top; // also of a row that sees nothing but NaN, whose sum says so
+        for (int piece = 0; piece < args.splits; piece++) {
             const float *partial = attest_partial_row(args, blockIdx.x, (first + piece) % args.splits, i - tile.row_begin);
-            const float weight = WEIGHT(partial[D], top);
+            const float weight = WEIGHT(partial[D], base);
             sum += weight * partial[D + 1];
             a += weight * partial[lane * 2];
             b += weight * partial[lane * 2 + 1];
