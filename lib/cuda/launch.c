@@ -19,7 +19,7 @@ struct cuda_plan {
     attest_cuda_args args; /* all but the pointers */
     unsigned blocks;       /* of attest_kernel, */
     unsigned grid[3];      /* and how they stand */
-    bool early;            /* attest_combine may be launched before attest_kernel is done */
+    bool early;            /* attest_combine, or with ATTEST_LAUNCH_GRID attest_kernel, waits by itself for the grid before it */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -150,8 +150,8 @@ attest_status cuda_plan_create(struct gpu *gpu, const attest_cuda_kernel *kernel
         blocks *= args->splits;
         if (args->splits > 1 && kernel->launch == ATTEST_LAUNCH_SPLIT)
             *workspace = (size_t)blocks * image->facts.tile_q * image->partial * sizeof(float);
-        made->early = kernel->options & ATTEST_CUDA_PDL && gpu->info.compute >= 90 && gpu->driver->launch_with;
     }
+    made->early = kernel->options & ATTEST_CUDA_PDL && gpu->info.compute >= 90 && gpu->driver->launch_with;
     made->blocks = made->grid[0] = (unsigned)blocks;
     made->grid[1] = made->grid[2] = 1;
     if (is_in_three_dimensions(kernel)) {
@@ -304,9 +304,13 @@ static cu_result launch(const struct cuda_plan *plan, cu_function function, cons
 
 static cu_result launch_kernel(const struct cuda_plan *plan, cu_stream stream, void **parameters)
 {
-    struct cu_launch_attribute cluster = {.id = CU_LAUNCH_CLUSTER, .value.cluster = {(unsigned)plan->args.splits, 1, 1}};
-    bool joined = plan->kernel->launch == ATTEST_LAUNCH_JOINED;
-    return launch(plan, plan->loaded->kernel, plan->grid, plan->image.facts.dynamic_shared, stream, joined ? &cluster : NULL,
+    struct cu_launch_attribute cluster = {.id = CU_LAUNCH_CLUSTER, .value.cluster = {(unsigned)plan->args.splits, 1, 1}},
+                               early = {.id = CU_LAUNCH_EARLY, .value.allowed = 1};
+    uint32_t how = plan->kernel->launch;
+    return launch(plan, plan->loaded->kernel, plan->grid, plan->image.facts.dynamic_shared, stream,
+                  how == ATTEST_LAUNCH_JOINED                ? &cluster
+                  : how == ATTEST_LAUNCH_GRID && plan->early ? &early
+                                                             : NULL,
                   parameters);
 }
 

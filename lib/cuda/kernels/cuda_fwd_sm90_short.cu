@@ -14,6 +14,7 @@
  * attest-cuda: registers  = 128
  * attest-cuda: launch     = grid
  * attest-cuda: packs      = yes
+ * attest-cuda: pdl        = yes
  * attest-cuda: tiles_most = 132
  * attest-cuda: align      = 16
  * attest-cuda: map        = q rows 64 columns 64 swizzle 128
@@ -41,6 +42,8 @@
  * is computed, and problems without lengths, packed heads, LSE and the like run the same source compiled without them: what is left of
  * it is a third as long.
  *
+ * A grid is launched before the one ahead of it has ended (pdl), and gets ready meanwhile.
+ *
  * Shared memory: Q[SLABS][64][64], then for each warpgroup V[SLABS][KEYS][64] and K[SLABS][KEYS][64], in whose place O comes, by
  * threads; then m and l of every warpgroup's rows; then barriers.
  *
@@ -48,8 +51,8 @@
  *     Q_FULL        the copy of Q                      all warpgroups
  *     K_FULL[g]     the copy of K for warpgroup g      warpgroup g
  *     V_FULL[g]     likewise
- *     LEFT[w]       warp w of every warpgroup,         the same: they have the same rows
- *                   when its O, m and l are there
+ *     LEFT[w]       the lanes of warp w of every       the same: they have the same rows
+ *                   warpgroup, when O, m and l are there
  *
  * What a warpgroup does with its rows is in attention_sm90.cuh.
  */
@@ -136,11 +139,12 @@ __device__ inline void copy_first(const attest_cuda_args &args, const attest_cud
     if (group == 0) {
         barrier_init(base + Q_FULL, 1);
         for (int warp = 0; warp < GROUP_THREADS / 32; warp++)
-            barrier_init(base + LEFT + 8 * warp, GROUPS);
+            barrier_init(base + LEFT + 8 * warp, GROUPS * 32);
     }
     barrier_init(share.k_full, 1);
     barrier_init(share.v_full, 1);
     barrier_init_fence();
+    grid_wait_previous(); // all that is read or written depends on what is asked for behind it
     if (group == 0)
         copy_rows(args, &maps.map[0], work.tile, base + SHARED_Q, base + Q_FULL);
     if (block < work.end) {
@@ -351,11 +355,10 @@ __device__ __forceinline__ void compute_tile(const attest_cuda_args &args, const
     attend(args, maps, work, base, group, c, rows, O);
     named_barrier(1 + group, GROUP_THREADS); // the warpgroup has read K
     leave(shared, group, rows, O);
-    // Not a barrier for all threads: warpgroups have barriers of their own, and racecheck is confused by both.
+    // Not a barrier for all threads: warpgroups have barriers of their own, and racecheck is confused by both. Every lane arrives for
+    // itself: then racecheck, too, sees that what it wrote comes before what is read behind the barrier.
     const uint32_t left = base + LEFT + 8 * (threadIdx.x / 32 % 4);
-    __syncwarp();
-    if (threadIdx.x % 32 == 0)
-        barrier_arrive(left);
+    barrier_arrive(left);
     barrier_wait(left, 0); // all have left theirs
     write_joined(args, tile, shared, group, to);
 }
@@ -384,8 +387,10 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
     attest_kernel(const __grid_constant__ attest_cuda_args args, const __grid_constant__ attest_cuda_maps maps)
 {
     extern __shared__ __align__(1024) unsigned char shared[];
+    grid_allow_next();
     fetch(args, maps);
     if (!is_plain(args)) {
+        grid_wait_previous();
         compute_tile(args, maps, shared);
         return;
     }
