@@ -57,9 +57,10 @@ mutant $kernel "a tile's note written over before its end" 's/NOTES = 8/NOTES = 
 mutant $kernel "the sums of the next tile" 's/before.number), before_rows, O/before.number), rows, O/' fwd:f16:b1:h9:s300:d64
 mutant $kernel "a block of V left to others without a word" 's/warp_arrive(left.barrier + TO_V_BARRIER + KV_TO_FREE);//' fwd:f16:b1:h9:s400:d64:causal
 kernel=cuda_fwd_sm90_short.cu
-mutant $kernel "parts of O written where other warps still read K" 's|named_barrier(1 + group, GROUP_THREADS); // the warpgroup has read K||' fwd:f16:b1:h1:sq100:skv300:d64
+mutant $kernel "more keys than there is room for at once taken for fewer" 's/args.seq_kv <= ATTEST_TILE_KV/true/' fwd:f16:b1:h1:sq100:skv600:d64
 mutant $kernel "barriers waited at before they are there" 's|__syncthreads(); // the barriers are there||' fwd:f16:b1:h1:s100:d64
-mutant $kernel "a turn that is not passed on" 's/^            turn_pass(group);/            ;/' fwd:f16:b1:h1:s300:d64
+mutant $kernel "scores of the second block read before they are there" 's/wgmma_wait<2>();/;/' fwd:f16:b1:h1:s300:d64
+mutant $kernel "columns left for the other warpgroup that are its own" 's/= group ? make_float4(O\[low\]/= !group ? make_float4(O[low]/' fwd:f16:b1:h1:s300:d64
 mutant $kernel "a block that ends while Q is on its way" 's|barrier_wait(base + Q_FULL.*||' fwd:f16:b1:h1:sq100:skv300:d64
 mutant attention_sm90.cuh "a wrong number of bytes announced" 's/(keys + rows - 1) \/ rows \* rows \* PITCH/keys * PITCH/' fwd:f16:b1:h1:sq100:skv100:d64:page=16,20
 check "a kernel with bulk copies and wgmma is right, f16 d128" tests/cuda/emulate.sh tests/cuda/sample_sm90.cu sm_90a f16 128

@@ -1,17 +1,17 @@
 /*
- * FlashAttention for Hopper where there are fewer tiles than multiprocessors: short tiles, whose keys are shared out to four warpgroups.
+ * FlashAttention for Hopper where there are fewer tiles than multiprocessors: short tiles, whose keys are shared out to two warpgroups.
  *
  * attest-cuda: name       = cuda_fwd_sm90_short
- * attest-cuda: summary    = wgmma on tiles of 64 rows, their keys shared out to four warpgroups and brought by bulk tensor copies
+ * attest-cuda: summary    = wgmma on tiles of 64 rows, their keys shared out to two warpgroups and brought by bulk tensor copies
  * attest-cuda: archs      = sm_90a
  * attest-cuda: dtypes     = f16 bf16
  * attest-cuda: dims       = 64 128
  * attest-cuda: padding    = yes
  * attest-cuda: tile_q     = 64
  * attest-cuda: tile_kv    = 32768 / dim
- * attest-cuda: threads    = 512
- * attest-cuda: shared     = 2 * dim * (tile_q + tile_kv) + 16 * dim * tile_q + 2048 + 256
- * attest-cuda: registers  = 128
+ * attest-cuda: threads    = 256
+ * attest-cuda: shared     = 6 * dim * tile_q + 4 * dim * tile_kv + 1024 + 256
+ * attest-cuda: registers  = 255
  * attest-cuda: launch     = grid
  * attest-cuda: packs      = yes
  * attest-cuda: pdl        = yes
@@ -28,50 +28,53 @@
  * Contract: as cuda_fwd_sm90, any dim and dim_v up to 128; at most 132 tiles of 64 rows, one for each
  * multiprocessor of an H200.
  *
- * All that a tile needs is asked for at once, each warpgroup's keys by its first thread. Warpgroup g takes blocks g, g + 4 ... of the
- * keys, each by itself:
+ * All that a tile needs is asked for at once, by one lane of each warp. The keys come in blocks, four at a time; of these, warpgroup g
+ * takes blocks g and g + 2, each by itself, with an O, m and l of its own:
  *
  *     S = Q K^T; P, m, l = softmax(S); O = 2^(m - m') O + P V
  *
- * The first scores are computed by one warpgroup after the other, so that one is in its products while those before it are in their
- * exponentials. The product with V is begun when half of the weights are there. As soon as a block of K has been read, the copy of the
- * next one into its place begins; V likewise. In the end the warpgroups leave their O, m and l in shared memory, O where K was, and
- * each joins a quarter of the columns, in the order of the warpgroups.
+ * Scores of the second are begun before the softmax of the first, and neither waits for the other's. The product with V is begun when half
+ * of the weights are there. As soon as a block of K has been read, the copy of the next one into its place begins; V likewise. In the
+ * end a warpgroup joins its two O, leaves the columns that the other one is to write in shared memory, and joins and writes its own.
  *
  * At this size time goes into latencies, one after the other, and not into arithmetic. So what is far away is asked for before anything
- * is computed, and problems without lengths, packed heads, LSE and the like run the same source compiled without them: what is left of
- * it is a third as long.
+ * is computed, and problems without lengths, packed heads, LSE and the like run the same source compiled without them, those whose keys
+ * are all there at once without the loop, too: what is left of it is a third as long. And a grid is launched before the one ahead of it
+ * has ended (pdl), so that it gets ready meanwhile; nothing is asked for, nor written, before that has ended.
  *
- * A grid is launched before the one ahead of it has ended (pdl), and gets ready meanwhile.
+ * Shared memory: Q[SLABS][64][64], then for each share K[SLABS][KEYS][64] and V[SLABS][KEYS][64], then what each warpgroup leaves of O,
+ * by threads; then m and l of its rows; then barriers.
  *
- * Shared memory: Q[SLABS][64][64], then for each warpgroup V[SLABS][KEYS][64] and K[SLABS][KEYS][64], in whose place O comes, by
- * threads; then m and l of every warpgroup's rows; then barriers.
- *
- *     barrier       arrives                            waits
- *     Q_FULL        the copy of Q                      all warpgroups
- *     K_FULL[g]     the copy of K for warpgroup g      warpgroup g
- *     V_FULL[g]     likewise
- *     LEFT[w]       the lanes of warp w of every       the same: they have the same rows
- *                   warpgroup, when O, m and l are there
+ *     barrier       arrives                                waits
+ *     Q_FULL        the copy of Q                          all warpgroups
+ *     K_FULL[n]     the copy of K of share n               warpgroup n % 2
+ *     V_FULL[n]     likewise
+ *     LEFT[w]       the lanes of warp w of both            the same: they have the same rows
+ *                   warpgroups, when O, m and l are there
  *
  * What a warpgroup does with its rows is in attention_sm90.cuh.
  */
-#define GROUPS 4
-#define KEYS   (ATTEST_TILE_KV / GROUPS)
+#define SHARES 4
+#define KEYS   (ATTEST_TILE_KV / SHARES)
 #include "attention_sm90.cuh"
 
-constexpr int PART_BYTES = GROUP_Q * D * 4, SHARE_BYTES = KV_BYTES + PART_BYTES; // V, and K or a part of O
-constexpr int SHARED_Q = 0, SHARED_SHARES = Q_BYTES, SHARED_ENDS = SHARED_SHARES + GROUPS * SHARE_BYTES,
-              SHARED_BARRIERS = SHARED_ENDS + GROUPS * GROUP_Q * 8, SHARED_BYTES = SHARED_BARRIERS + 256;
-constexpr int Q_FULL = SHARED_BARRIERS, K_FULL = Q_FULL + 8, V_FULL = K_FULL + 8 * GROUPS, LEFT = V_FULL + 8 * GROUPS;
+constexpr int GROUPS = 2, EACH = SHARES / GROUPS; // warpgroups, and blocks of keys that each has at a time
+constexpr int SHARE_BYTES = 2 * KV_BYTES, PART_BYTES = GROUP_Q * D / GROUPS * 4; // K and V; the columns of O that are left
+constexpr int SHARED_Q = 0, SHARED_SHARES = Q_BYTES, SHARED_PARTS = SHARED_SHARES + SHARES * SHARE_BYTES,
+              SHARED_ENDS = SHARED_PARTS + GROUPS * PART_BYTES, SHARED_BARRIERS = SHARED_ENDS + GROUPS * GROUP_Q * 8,
+              SHARED_BYTES = SHARED_BARRIERS + 256;
+constexpr int Q_FULL = SHARED_BARRIERS, K_FULL = Q_FULL + 8, V_FULL = K_FULL + 8 * SHARES, LEFT = V_FULL + 8 * SHARES;
 constexpr int OWN = D / 8 / GROUPS; // chunks of 8 columns of O that a warpgroup joins
 
 static_assert(TILE_Q == GROUP_Q && THREADS == GROUPS * GROUP_THREADS, "a tile is the rows of one warpgroup");
-static_assert(PART_BYTES >= KV_BYTES && OWN % 2 == 0 && SHARED_BYTES <= 227 * 1024, "there is room");
+static_assert(OWN % 2 == 0 && SHARED_BYTES <= 227 * 1024, "there is room");
 
 ATTEST_CUDA_FACTS(SHARED_BYTES);
 
 /* ---- what there is to do, and where ---- */
+
+// What the source is compiled for: any problem; one with nothing but masks by position; such a one whose keys are all there at once.
+enum Kind { ANY, PLAIN, ONCE };
 
 // The tile of this block, and the blocks of keys that its rows see: first .. end.
 struct Work {
@@ -103,23 +106,22 @@ __device__ inline Work work_here(const attest_cuda_args &args)
     return work;
 }
 
-// A warpgroup's places, and their barriers.
+// Where a share's K and V come, and their barriers.
 struct Share {
     uint32_t k_at, v_at, k_full, v_full;
 };
 
-__device__ inline Share share_of(uint32_t base, int group)
+__device__ inline Share share_of(uint32_t base, int index)
 {
-    const uint32_t v_at = base + SHARED_SHARES + group * SHARE_BYTES;
-    Share share = {v_at + KV_BYTES, v_at, base + K_FULL + 8 * group, base + V_FULL + 8 * group};
+    const uint32_t k_at = base + SHARED_SHARES + index * SHARE_BYTES;
+    Share share = {k_at, k_at + KV_BYTES, base + K_FULL + 8 * index, base + V_FULL + 8 * index};
     return share;
 }
 
-// Chunk n of O of this thread's rows, as a warpgroup leaves it.
+// Chunk n of those of this thread's rows that `group` leaves for the other.
 __device__ inline float4 *part_chunk(unsigned char *shared, int group, int n)
 {
-    return reinterpret_cast<float4 *>(shared + SHARED_SHARES + group * SHARE_BYTES + KV_BYTES) + n * GROUP_THREADS +
-           threadIdx.x % GROUP_THREADS;
+    return reinterpret_cast<float4 *>(shared + SHARED_PARTS + group * PART_BYTES) + n * GROUP_THREADS + threadIdx.x % GROUP_THREADS;
 }
 
 // m and l of it.
@@ -130,27 +132,39 @@ __device__ inline float2 *part_end(unsigned char *shared, int group, int row)
 
 /* ---- a warpgroup's keys ---- */
 
-// Q, and the first block of K and V: by the first thread of the warpgroup.
-__device__ inline void copy_first(const attest_cuda_args &args, const attest_cuda_maps &maps, const Work &work, uint32_t base,
-                                  int group)
+// As copy_rows, without a division where there is nothing to divide by.
+__device__ inline void copy_tile(const attest_cuda_args &args, const attest_tensor_map *map, const attest_tile &tile, uint32_t to,
+                                 uint32_t barrier)
 {
-    const Share share = share_of(base, group);
-    const int block = work.first + group;
-    if (group == 0) {
-        barrier_init(base + Q_FULL, 1);
-        for (int warp = 0; warp < GROUP_THREADS / 32; warp++)
-            barrier_init(base + LEFT + 8 * warp, GROUPS * 32);
+    const int row = tile.sequence.q_first + row_in_sequence(args, tile.row_begin),
+              batch = attest_has(args, ATTEST_VARLEN_Q) ? 0 : tile.batch;
+    barrier_expect(barrier, Q_BYTES);
+#pragma unroll
+    for (int slab = 0; slab < SLABS; slab++)
+        map_load_5(to + slab * Q_SLAB, map, barrier, slab * SLAB, 0, row, tile.slot, batch);
+}
+
+// Q, and the first blocks of K and V: one lane of each warp asks for a part of them.
+__device__ inline void copy_first(const attest_cuda_args &args, const attest_cuda_maps &maps, const Work &work, uint32_t base)
+{
+    const int warp = attest_uniform(threadIdx.x / 32), index = warp % SHARES, block = work.first + index;
+    const bool of_v = warp >= SHARES;
+    const Share share = share_of(base, index);
+    const uint32_t to = of_v ? share.v_at : share.k_at, full = of_v ? share.v_full : share.k_full;
+    if (elect_one()) {
+        barrier_init(full, 1);
+        if (warp == SHARES)
+            barrier_init(base + Q_FULL, 1);
+        if (of_v)
+            barrier_init(base + LEFT + 8 * index, GROUPS * 32);
+        barrier_init_fence();
+        grid_wait_previous(); // all that is read or written depends on what is asked for behind it
+        if (warp == SHARES)
+            copy_tile(args, &maps.map[0], work.tile, base + SHARED_Q, base + Q_FULL);
+        if (block < work.end)
+            copy_keys(args, &maps.map[of_v ? 2 : 1], work.tile, to, full, block * KEYS, work.keys.end);
     }
-    barrier_init(share.k_full, 1);
-    barrier_init(share.v_full, 1);
-    barrier_init_fence();
-    grid_wait_previous(); // all that is read or written depends on what is asked for behind it
-    if (group == 0)
-        copy_rows(args, &maps.map[0], work.tile, base + SHARED_Q, base + Q_FULL);
-    if (block < work.end) {
-        copy_keys(args, &maps.map[1], work.tile, share.k_at, share.k_full, block * KEYS, work.keys.end);
-        copy_keys(args, &maps.map[2], work.tile, share.v_at, share.v_full, block * KEYS, work.keys.end);
-    }
+    __syncwarp();
 }
 
 // Block `block` into a place that the warpgroup has read.
@@ -161,18 +175,6 @@ __device__ inline void copy_next(const attest_cuda_args &args, const attest_tens
     if (threadIdx.x % GROUP_THREADS == 0)
         copy_keys(args, map, work.tile, to, full, block * KEYS, work.keys.end);
     __syncwarp();
-}
-
-// Warpgroups take turns with their first scores.
-__device__ inline void turn_wait(int group)
-{
-    if (group > 0)
-        named_barrier(GROUPS + group, 2 * GROUP_THREADS);
-}
-
-__device__ inline void turn_pass(int group)
-{
-    named_barrier_arrive(GROUPS + group + 1, 2 * GROUP_THREADS);
 }
 
 // The weights of one half of the keys, as softmax() has them, rounded; and their sums.
@@ -204,94 +206,154 @@ template <int part> __device__ inline void begin_pv_half(Output &O, const Weight
     wgmma_commit();
 }
 
-// The blocks of a warpgroup: O, and m and l of its rows.
-__device__ inline void attend(const attest_cuda_args &args, const attest_cuda_maps &maps, const Work &work, uint32_t base,
-                              int group, float c, Rows &rows, Output &O)
+// What a warpgroup has to know.
+struct Scene {
+    const attest_cuda_args &args;
+    const attest_cuda_maps &maps;
+    const Work &work;
+    float c;
+    int group;
+};
+
+// From scores that are there to a product with V that is begun.
+template <Kind kind>
+__device__ inline void attend_block(const Scene &scene, const Share &share, int block, uint32_t parity, Scores &S, Weights &P,
+                                    Rows &rows, Output &O)
 {
-    const attest_tile &tile = work.tile;
+    const attest_cuda_args &args = scene.args;
+    const attest_tile &tile = scene.work.tile;
+    const int next = block + SHARES;
     const attest_span all = seen_by_all(args, tile, tile.row_begin), seen = seen_by_some(args, tile.sequence);
-    const Share share = share_of(base, group);
-    rows_begin(rows);
-    output_begin(O);
-    barrier_wait(base + Q_FULL, 0); // also without a key: a block must not end while a copy is on its way
-    uint32_t parity = 0;
-#pragma unroll 1
-    for (int block = work.first + group; block < work.end; block += GROUPS, parity ^= 1) {
-        const bool first = block < work.first + GROUPS;
-        const int next = block + GROUPS;
-        Scores S;
-        Weights P;
-        float carry[2], above[2];
-        barrier_wait(share.k_full, parity);
-        if (first)
-            turn_wait(group);
-        wgmma_fence();
-        begin_qk(S, base + SHARED_Q, share.k_at);
-        wgmma_wait<0>();
-        settle(S);
-        if (first && group + 1 < GROUPS && block + 1 < work.end)
-            turn_pass(group);
-        if (next < work.end)
-            copy_next(args, &maps.map[1], work, share.k_at, share.k_full, group, next);
-        if (needs_modifying(args))
-            modify(args, S);
-        if (block * KEYS < all.begin || block * KEYS + KEYS > all.end)
-            hide(args, tile.sequence, S, row_here(tile.row_begin), block * KEYS);
-        raise(S, rows, carry, above, c);
+    float carry[2], above[2];
+    if (kind != ONCE && next < scene.work.end)
+        copy_next(args, &scene.maps.map[1], scene.work, share.k_at, share.k_full, scene.group, next);
+    if (kind == ANY && needs_modifying(args))
+        modify(args, S);
+    if (block * KEYS < all.begin || block * KEYS + KEYS > all.end)
+        hide(args, tile.sequence, S, row_here(tile.row_begin), block * KEYS);
+    raise(S, rows, carry, above, scene.c);
+    if (kind != ONCE) {
         rows.l[0] *= carry[0], rows.l[1] *= carry[1];
-        if (!first)
+        if (block >= scene.work.first + SHARES)
             rescale(O, carry);
-        weigh_half<0>(P, S, rows, above, c);
-        barrier_wait(share.v_full, parity);
-        blank(share.v_at, seen, block * KEYS, 1 + group);
-        begin_pv_half<0>(O, P, share.v_at);
-        weigh_half<1>(P, S, rows, above, c);
-        begin_pv_half<1>(O, P, share.v_at);
+    }
+    weigh_half<0>(P, S, rows, above, scene.c);
+    if (kind == PLAIN)
+        pin(rows.l[0]); // less at a time: registers do not do otherwise
+    barrier_wait(share.v_full, parity);
+    blank(share.v_at, seen, block * KEYS, 1 + scene.group);
+    begin_pv_half<0>(O, P, share.v_at);
+    weigh_half<1>(P, S, rows, above, scene.c);
+    begin_pv_half<1>(O, P, share.v_at);
+}
+
+// The blocks of a warpgroup: two sets of O, m and l, each of its own blocks. Scores of both are begun at once where there are registers
+// for that.
+template <Kind kind>
+__device__ inline void attend(const attest_cuda_args &args, const attest_cuda_maps &maps, const Work &work, uint32_t base,
+                              int group, float c, Rows (&rows)[EACH], Output &O0, Output &O1)
+{
+    constexpr bool ahead = kind != ANY;
+    const Scene scene = {args, maps, work, c, group};
+    rows_begin(rows[0]), rows_begin(rows[1]);
+    output_begin(O0), output_begin(O1);
+    settle(O0), settle(O1); // zeros that stay where they are: otherwise they come between products, which are then done one by one
+    barrier_wait(base + Q_FULL, 0); // also without a key: a block must not end while a copy is on its way
+#pragma unroll 1
+    for (int block = work.first + group; block < work.end; block = kind == ONCE ? work.end : block + SHARES) {
+        const uint32_t parity = kind == ONCE ? 0 : (block - work.first) / SHARES % 2;
+        const bool both = block + GROUPS < work.end;
+        // The same in every round, but not so that the compiler keeps all addresses of products in registers.
+        const uint32_t here = kind == ONCE ? base : base + (block > ATTEST_CUDA_UNBOUNDED ? 1024 : 0);
+        const Share share0 = share_of(here, group), share1 = share_of(here, GROUPS + group);
+        Scores S0, S1;
+        Weights P0, P1;
+        barrier_wait(share0.k_full, parity);
+        wgmma_fence();
+        begin_qk(S0, base + SHARED_Q, share0.k_at);
+        if (!ahead)
+            wgmma_wait<0>();
+        else {
+            if (both)
+                barrier_wait(share1.k_full, parity);
+            begin_qk(S1, base + SHARED_Q, share1.k_at); // of whatever is there, if there is no such block
+            wgmma_wait<1>();
+        }
+        settle(S0);
+        attend_block<kind>(scene, share0, block, parity, S0, P0, rows[0], O0);
+        if (!ahead) {
+            wgmma_wait<0>();
+            settle(O0);
+            if (both)
+                barrier_wait(share1.k_full, parity);
+            wgmma_fence();
+            begin_qk(S1, base + SHARED_Q, share1.k_at);
+            wgmma_wait<0>();
+        } else
+            wgmma_wait<2>();
+        settle(S1);
+        if (both)
+            attend_block<kind>(scene, share1, block + GROUPS, parity, S1, P1, rows[1], O1);
         wgmma_wait<0>();
-        settle(O);
-        if (next < work.end) {
-            proxy_fence(); // some of V may have been blanked
-            copy_next(args, &maps.map[2], work, share.v_at, share.v_full, group, next);
+        settle(O0), settle(O1);
+#pragma unroll
+        for (int n = 0; n < EACH; n++) {
+            const int next = block + n * GROUPS + SHARES;
+            const Share &share = n ? share1 : share0;
+            if (kind != ONCE && next < work.end) {
+                proxy_fence(); // some of V may have been blanked
+                copy_next(args, &maps.map[2], work, share.v_at, share.v_full, group, next);
+            }
         }
     }
-    rows_end(rows, c);
 }
 
 /* ---- the end ---- */
 
-// Leaves what the warpgroup has of its rows.
+// What a part with maximum m, in units of log2, weighs beside one with maximum `most`.
+__device__ inline float weight_of(float m, float most)
+{
+    return exp2_fast(m - (most == minus_infinity() ? 0 : most));
+}
+
+// Both sets become one, in rows[0] and O0; m is in units of log2.
+template <Kind kind> __device__ inline void join_own(Rows (&rows)[EACH], Output &O0, const Output &O1, float c)
+{
+    float weight[EACH][2];
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float m[EACH], l = 0;
+#pragma unroll
+        for (int n = 0; n < EACH; n++)
+            m[n] = kind == ANY && rows[n].m[half] == minus_infinity() ? rows[n].m[half] : __fmul_rn(rows[n].m[half], c);
+        const float most = fmaxf(m[0], m[1]);
+#pragma unroll
+        for (int n = 0; n < EACH; n++) {
+            weight[n][half] = weight_of(m[n], most);
+            l = fmaf(weight[n][half], rows[n].l[half], l);
+        }
+        l += __shfl_xor_sync(ALL_LANES, l, 1);
+        l += __shfl_xor_sync(ALL_LANES, l, 2);
+        rows[0].m[half] = most, rows[0].l[half] = l;
+    }
+#pragma unroll
+    for (int n = 0; n < D / 2; n++)
+        O0[n] = fmaf(weight[1][n / 2 % 2], O1[n], weight[0][n / 2 % 2] * O0[n]);
+}
+
+// Leaves what the warpgroup has of the columns that the other one joins.
 __device__ inline void leave(unsigned char *shared, int group, const Rows &rows, const Output &O)
 {
-#pragma unroll
-    for (int n = 0; n < D / 8; n++)
-        *part_chunk(shared, group, n) = make_float4(O[n * 4], O[n * 4 + 1], O[n * 4 + 2], O[n * 4 + 3]);
 #pragma unroll
     for (int half = 0; half < 2; half++)
         if (threadIdx.x % 4 == 0)
             *part_end(shared, group, row_here(half * 8)) = make_float2(rows.m[half], rows.l[half]);
-}
-
-// What each warpgroup's O of a row of the tile is to be multiplied with.
-__device__ inline void weights_get(const attest_cuda_args &args, const attest_tile &tile, unsigned char *shared, int row,
-                                   bool first_column, float (&weight)[GROUPS])
-{
-    float2 end[GROUPS];
-    float most = minus_infinity(), l = 0;
 #pragma unroll
-    for (int from = 0; from < GROUPS; from++) {
-        end[from] = *part_end(shared, from, row);
-        most = fmaxf(most, end[from].x);
+    for (int n = 0; n < OWN; n++) {
+        const int low = n * 4, high = low + OWN * 4;
+        *part_chunk(shared, group, n) = group ? make_float4(O[low], O[low + 1], O[low + 2], O[low + 3])
+                                              : make_float4(O[high], O[high + 1], O[high + 2], O[high + 3]);
     }
-    const float base = most == minus_infinity() ? 0 : most;
-#pragma unroll
-    for (int from = 0; from < GROUPS; from++) {
-        weight[from] = exp2_fast(end[from].x - base);
-        l += weight[from] * end[from].y;
-    }
-    const float factor = finish_row(args, tile, tile.row_begin + row, most, l, first_column);
-#pragma unroll
-    for (int from = 0; from < GROUPS; from++)
-        weight[from] *= factor;
 }
 
 // The row that this thread writes chunks of.
@@ -300,27 +362,32 @@ __device__ inline int row_written(int first)
     return row_here(first) + threadIdx.x % 2 * 8;
 }
 
-// The warpgroup's chunks are joined, in the order of the warpgroups, and written.
+// The warpgroup's columns are joined with what the other one left of them, and written.
 __device__ inline void write_joined(const attest_cuda_args &args, const attest_tile &tile, unsigned char *shared, int group,
-                                    uint16_t *to)
+                                    const Rows &rows, const Output &O, uint16_t *to)
 {
-    float weight[2][GROUPS], o[OWN * 4];
+    float own[2], other[2], o[OWN * 4];
 #pragma unroll
-    for (int half = 0; half < 2; half++)
-        weights_get(args, tile, shared, row_here(half * 8), group == 0 && threadIdx.x % 4 == 0, weight[half]);
+    for (int half = 0; half < 2; half++) {
+        const int row = row_here(half * 8);
+        const float2 end = *part_end(shared, 1 - group, row);
+        const float m = rows.m[half], most = fmaxf(m, end.x);
+        own[half] = weight_of(m, most);
+        other[half] = weight_of(end.x, most);
+        // Not fused: so it is the same for both warpgroups.
+        const float l = __fmul_rn(own[half], rows.l[half]) + __fmul_rn(other[half], end.y);
+        const float factor = finish_row(args, tile, tile.row_begin + row, most, l, group == 0 && threadIdx.x % 4 == 0);
+        own[half] *= factor, other[half] *= factor;
+    }
 #pragma unroll
-    for (int n = 0; n < OWN * 4; n++)
-        o[n] = 0;
+    for (int n = 0; n < OWN; n++) {
+        const float4 part = *part_chunk(shared, 1 - group, n);
+        const float left[4] = {part.x, part.y, part.z, part.w};
 #pragma unroll
-    for (int from = 0; from < GROUPS; from++)
-#pragma unroll
-        for (int n = 0; n < OWN; n++) {
-            const float4 part = *part_chunk(shared, from, group * OWN + n);
-            float *sum = o + n * 4;
-            sum[0] = fmaf(weight[0][from], part.x, sum[0]), sum[1] = fmaf(weight[0][from], part.y, sum[1]);
-            sum[2] = fmaf(weight[1][from], part.z, sum[2]), sum[3] = fmaf(weight[1][from], part.w, sum[3]);
-        }
-        // Four lanes have a pair of elements of each of four chunks, which are two of two rows: each lane gets a whole one.
+        for (int i = 0; i < 4; i++)
+            o[n * 4 + i] = fmaf(other[i / 2], left[i], own[i / 2] * (group ? O[(n + OWN) * 4 + i] : O[n * 4 + i]));
+    }
+    // Four lanes have a pair of elements of each of four chunks, which are two of two rows: each lane gets a whole one.
 #pragma unroll
     for (int n = 0; n < OWN; n += 2) {
         uint32_t pairs[4];
@@ -335,6 +402,7 @@ __device__ inline void write_joined(const attest_cuda_args &args, const attest_t
 
 /* ---- a tile ---- */
 
+template <Kind kind>
 __device__ __forceinline__ void compute_tile(const attest_cuda_args &args, const attest_cuda_maps &maps, unsigned char *shared)
 {
     const uint32_t base = shared_address(shared);
@@ -343,32 +411,31 @@ __device__ __forceinline__ void compute_tile(const attest_cuda_args &args, const
     const attest_tile &tile = work.tile;
     if (tile.row_begin >= tile.row_end)
         return;
-    if (threadIdx.x % GROUP_THREADS == 0)
-        copy_first(args, maps, work, base, group);
+    copy_first(args, maps, work, base);
     __syncthreads(); // the barriers are there
-    const float c = needs_modifying(args) ? 1 : args.scale * LOG2_E;
-    const int own_row = row_written(tile.row_begin);
-    uint16_t *to = own_row < tile.row_end ? row_of_o(args, tile, own_row) : 0;
+    const float c = kind == ANY && needs_modifying(args) ? 1 : args.scale * LOG2_E;
 
-    Rows rows;
-    Output O;
-    attend(args, maps, work, base, group, c, rows, O);
-    named_barrier(1 + group, GROUP_THREADS); // the warpgroup has read K
-    leave(shared, group, rows, O);
+    Rows rows[EACH];
+    Output O0, O1;
+    attend<kind>(args, maps, work, base, group, c, rows, O0, O1);
+    join_own<kind>(rows, O0, O1, c);
+    leave(shared, group, rows[0], O0);
     // Not a barrier for all threads: warpgroups have barriers of their own, and racecheck is confused by both. Every lane arrives for
     // itself: then racecheck, too, sees that what it wrote comes before what is read behind the barrier.
     const uint32_t left = base + LEFT + 8 * (threadIdx.x / 32 % 4);
     barrier_arrive(left);
+    const int own_row = row_written(tile.row_begin);
+    uint16_t *to = own_row < tile.row_end ? row_of_o(args, tile, own_row) : 0;
     barrier_wait(left, 0); // all have left theirs
-    write_joined(args, tile, shared, group, to);
+    write_joined(args, tile, shared, group, rows[0], O0, to);
 }
 
 // Tensor maps and arguments are far away when a block begins. Each warp waits for other arguments, so that they come side by side.
 __device__ inline void fetch(const attest_cuda_args &args, const attest_cuda_maps &maps)
 {
     const int warp = attest_uniform(threadIdx.x / 32);
-    if (threadIdx.x % GROUP_THREADS == 0 && warp / 4 < 3)
-        map_prefetch(&maps.map[warp / 4]);
+    if (threadIdx.x % 32 == 0 && warp < 3)
+        map_prefetch(&maps.map[warp]);
     const size_t at = warp % 4 == 0   ? offsetof(attest_cuda_args, flags)
                       : warp % 4 == 1 ? offsetof(attest_cuda_args, pack)
                       : warp % 4 == 2 ? offsetof(attest_cuda_args, stride_o)
@@ -380,7 +447,7 @@ __device__ inline void fetch(const attest_cuda_args &args, const attest_cuda_map
 __device__ inline bool is_plain(const attest_cuda_args &args)
 {
     return !(args.flags & ~(ATTEST_CAUSAL | ATTEST_WINDOW_LEFT | ATTEST_WINDOW_RIGHT | ATTEST_BOTTOM_RIGHT)) && args.pack == 1 &&
-           args.slots == args.heads_kv && args.dim_v == D;
+           args.slots == args.heads_kv && args.dim_v == D && args.scale * LOG2_E > 0;
 }
 
 extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
@@ -391,7 +458,7 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
     fetch(args, maps);
     if (!is_plain(args)) {
         grid_wait_previous();
-        compute_tile(args, maps, shared);
+        compute_tile<ANY>(args, maps, shared);
         return;
     }
     attest_cuda_args plain = args; // what the compiler is to know
@@ -399,5 +466,8 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
     plain.pack = 1;
     plain.slots = plain.heads_kv;
     plain.dim_v = D;
-    compute_tile(plain, maps, shared);
+    if (args.seq_kv <= ATTEST_TILE_KV) // four blocks
+        compute_tile<ONCE>(plain, maps, shared);
+    else
+        compute_tile<PLAIN>(plain, maps, shared);
 }
