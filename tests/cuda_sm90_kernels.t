@@ -15,6 +15,8 @@ for variant in "sm90 sm_90a f16 64" "sm90_short sm_90a bf16 128" "sm90_split sm_
 done
 check "cuda_fwd_sm90 is right on some problems, bf16 d128" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90.cu sm_90a bf16 128 \
     fwd:bf16:b2:hq4:hkv2:sq140:skv300:d128:causal:br:lse fwd:bf16:b2:h2:sq70:skv260:d128:lens:page=32,20 fwd:bf16:b1:h6:s130:d112:softcap=5:wl=60
+check "cuda_fwd_sm90 is right where the maximum rises again and again" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90.cu sm_90a f16 128 \
+    fwd:f16:b1:h2:s600:d128:scale=8:lse fwd:f16:b1:h2:s600:d128:scale=3:causal fwd:f16:b1:h1:s600:d128:scale=-8 fwd:f16:b1:h1:s600:d128:scale=100:wl=200
 # Q has one place; the last problem has tiles without keys between others.
 check "cuda_fwd_sm90 is right on some problems, f16 d192" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90.cu sm_90a f16 192 \
     fwd:f16:b1:hq8:hkv2:s200:d192:causal:lse fwd:f16:b1:h8:sq300:skv20:d192:wl=10
@@ -47,15 +49,19 @@ kernel=cuda_fwd_sm90.cu arch=sm_90a
 mutant $kernel "S read before it is waited for" 's/wgmma_wait<1>();//' fwd:f16:b1:h1:s300:d64
 mutant $kernel "O read before it is waited for" 's/^        wgmma_wait<0>();//' fwd:f16:b1:h1:s300:d64
 mutant $kernel "V given free before it has been read" \
-    '/^        if (pending)$/{N;d};s/^        wgmma_wait<0>();/        if (pending)\n            warp_arrive(v.barrier + TO_V_BARRIER + KV_TO_FREE);\n&/' fwd:f16:b1:h1:sq80:skv600:d64
+    '/^        if (pending)$/{N;d};s/^        wgmma_wait<0>();/        if (pending)\n            warp_arrive(v.barrier + KV_TO_FREE);\n&/' fwd:f16:b1:h1:sq80:skv600:d64
 mutant attention_sm90.cuh "columns of O exchanged wrongly" 's/odd ? pairs\[i\] : pairs\[i + 1\], 1/odd ? pairs[i + 1] : pairs[i], 1/' fwd:f16:b1:h1:s80:d64
-mutant $kernel "a missing rescale" 's/^            rescale(O, carry);//' fwd:f16:b1:h1:s300:d64
-mutant $kernel "a wait for the wrong phase" 's/K_FULL, 0, 0}, v = k/K_FULL, 0, 1}, v = k/' fwd:f16:b1:h1:s300:d64
-mutant $kernel "a copy into K's place without a wait" 's/barrier_wait(k.barrier + KV_TO_FREE, k.parity);//' fwd:f16:b1:h1:s600:d64
+mutant $kernel "a missing rescale" 's/^            rescale(O, carry);//' fwd:f16:b1:h1:s600:d64:scale=8
+mutant attention_sm90.cuh "weights that are too large for 16 bits" 's/RISE = 10/RISE = 100/' fwd:f16:b1:h1:s600:d64:scale=8
+dim=128 mutant attention_sm90.cuh "weights that are too large for 16 bits, by their sums" 's/LARGEST = 1024/LARGEST = 1e30f/' fwd:f16:b1:h1:s600:d128:scale=8
+dim=128 mutant $kernel "weights written while a product reads those before" \
+    's/^            replace(P, next, zero);/            ;/;s/^        wgmma_wait<0>();/        if (AHEAD)\n            replace(P, next, zero);\n&/' fwd:f16:b1:h1:s300:d128
+mutant $kernel "a wait for the wrong phase" 's/ FULL, 0, 0}, v = k/ FULL, 0, 1}, v = k/' fwd:f16:b1:h1:s300:d64
+mutant $kernel "a copy into K's place without a wait" 's/barrier_wait(kv.barrier + KV_TO_FREE, kv.parity);//' fwd:f16:b1:h1:s600:d64
 mutant attention_sm90.cuh "a missing barrier behind the blanking of V" '/proxy_fence(); \/\/ written by/{n;d}' fwd:f16:b1:h1:sq70:skv200:d64:causal
 mutant $kernel "a tile's note written over before its end" 's/NOTES = 8/NOTES = 1/' fwd:f16:b1:h9:s300:d64
 mutant $kernel "the sums of the next tile" 's/before.number), before_rows, O/before.number), rows, O/' fwd:f16:b1:h9:s300:d64
-mutant $kernel "a block of V left to others without a word" 's/warp_arrive(left.barrier + TO_V_BARRIER + KV_TO_FREE);//' fwd:f16:b1:h9:s400:d64:causal
+mutant $kernel "a block of V left to others without a word" 's/warp_arrive(left.barrier + KV_TO_FREE);//' fwd:f16:b1:h9:s400:d64:causal
 kernel=cuda_fwd_sm90_short.cu
 mutant $kernel "more keys than there is room for at once taken for fewer" 's/args.seq_kv <= ATTEST_TILE_KV/true/' fwd:f16:b1:h1:sq100:skv600:d64
 mutant $kernel "barriers waited at before they are there" 's|__syncthreads(); // the barriers are there||' fwd:f16:b1:h1:s100:d64

@@ -11,7 +11,8 @@
  *
  * Numbers. Scores are kept as they come from the matrix unit, m is their maximum, and exp(scale (s - m)) is 2^(s c - m c) with
  * c = scale log2(e). With a softcap, or a scale that is not positive, they are first brought to units of log2, and c is 1. P is
- * rounded to 16 bits for the product with V, l is not.
+ * rounded to 16 bits for the product with V, l is not. m need not be the maximum of all scores so far: O / l is the same for every m
+ * as long as no weight is too large for 16 bits or too small, and it may stay as it is while none is above 2^RISE.
  */
 #ifndef ATTEST_ATTENTION_SM90_CUH
 #define ATTEST_ATTENTION_SM90_CUH
@@ -82,7 +83,7 @@ using Output = float[D / 2];            // [D / 8][4]
 
 // What a thread keeps of its rows.
 struct Rows {
-    float m[2], l[2]; // the largest score so far; the sum, of this thread's columns only
+    float m[2], l[2]; // the largest score so far, or near it; the sum, of this thread's columns only
 };
 
 // Row g of a thread whose warpgroup's rows begin at `first`.
@@ -210,6 +211,13 @@ __device__ inline void modify(const attest_cuda_args &args, Scores &S)
                 S[e] = outer * tanh_of(S[e] * inner);
 }
 
+// Bits of the 32 columns of a thread from `word` * 128 on that lie before column `end`: of every eight columns it has two.
+__device__ inline uint32_t columns_before(int end, int word)
+{
+    const int count = (end >> 3) * 2 + min(end & 7, 2) - word * 32;
+    return count >= 32 ? 0xffffffffu : (1u << max(count, 0)) - 1;
+}
+
 // What a row does not see becomes -inf. `first` is the block's first key.
 __device__ inline void hide(const attest_cuda_args &args, const attest_sequence &sequence, Scores &S, int r, int first)
 {
@@ -217,13 +225,14 @@ __device__ inline void hide(const attest_cuda_args &args, const attest_sequence 
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         const attest_span sees = attest_row_visible(args, sequence, row_in_sequence(args, r + half * 8));
-        const int low = sees.begin - key, high = sees.end - key;
 #pragma unroll
-        for (int n = 0; n < KEYS / 8; n++)
+        for (int word = 0; word < (KEYS + 127) / 128; word++) {
+            const uint32_t seen = columns_before(sees.end - key, word) & ~columns_before(sees.begin - key, word);
 #pragma unroll
-            for (int e = 0; e < 2; e++)
-                if (n * 8 + e < low || n * 8 + e >= high)
-                    S[n * 4 + half * 2 + e] = minus_infinity();
+            for (int n = word * 32; n < word * 32 + 32 && n < KEYS / 4; n++)
+                if (!(seen >> n % 32 & 1))
+                    S[n / 2 * 4 + half * 2 + n % 2] = minus_infinity();
+        }
     }
 }
 
@@ -295,18 +304,6 @@ __device__ inline void softmax(Scores &S, Rows &rows, float (&carry)[2], float c
         rows.l[half] = rows.l[half] * carry[half] + (sum[half][0] + sum[half][1]);
 }
 
-// Modifiers, masks and weights of the block whose first key is `first`, from scores that are there; the warpgroup's rows begin at
-// `first_row`, and `all` is what all of them see.
-__device__ inline void weigh(const attest_cuda_args &args, bool modified, const attest_sequence &sequence, const attest_span &all,
-                             int first_row, Scores &S, Rows &rows, float (&carry)[2], float c, int first)
-{
-    if (modified)
-        modify(args, S);
-    if (first < all.begin || first + KEYS > all.end)
-        hide(args, sequence, S, row_here(first_row), first);
-    softmax(S, rows, carry, c);
-}
-
 __device__ inline void round_weights(Weights &P, const Scores &S)
 {
 #pragma unroll
@@ -316,7 +313,68 @@ __device__ inline void round_weights(Weights &P, const Scores &S)
             P[step][i] = pack(S[step * 8 + i * 2], S[step * 8 + i * 2 + 1]);
 }
 
-// Mostly no maximum has moved, and there is nothing to do.
+constexpr float RISE = 10, LARGEST = 1024; // 2^RISE
+
+// Weights with m as it is, in the place of scores. False, and nothing has changed, if they would be too large, or m is -inf.
+__device__ inline bool softmax_in_place(Scores &S, Rows &rows, float c)
+{
+    float most[2][2], base[2], sum[2][2] = {{0, 0}, {0, 0}};
+#pragma unroll
+    for (int n = 0; n < 4; n++)
+        most[n / 2][n % 2] = S[n];
+#pragma unroll
+    for (int n = 4; n < KEYS / 2; n++)
+        most[n / 2 % 2][n % 2] = fmaxf(most[n / 2 % 2][n % 2], S[n]);
+    bool small = true;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        base[half] = __fmul_rn(rows.m[half], c);
+        small &= fmaf(fmaxf(most[half][0], most[half][1]), c, -base[half]) <= RISE;
+    }
+    if (!__all_sync(ALL_LANES, small))
+        return false;
+#pragma unroll
+    for (int n = 0; n < KEYS / 2; n++) {
+        S[n] = exp2_fast(fmaf(S[n], c, -base[n / 2 % 2]));
+        sum[n / 2 % 2][n % 2] += S[n];
+    }
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        rows.l[half] += sum[half][0] + sum[half][1];
+    return true;
+}
+
+// Rounded weights with m as it is. False, and the rows are as they were, where that does not do: a weight, and so the sum, is too large,
+// or m is -inf, and the sum infinite or NaN. Neither a maximum nor a shuffle, which is what makes it worth while.
+__device__ inline bool softmax_as_is(Weights &P, const Scores &S, Rows &rows, float c)
+{
+    float base[2], sum[2][2] = {{0, 0}, {0, 0}};
+    c += __int_as_float(zero_here()); // a register of the thread: with one of the warp the first exponentials come late
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        base[half] = __fmul_rn(rows.m[half], c);
+#pragma unroll
+    for (int step = 0; step < KEYS / 16; step++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int n = step * 8 + i * 2, half = i % 2;
+            const float even = exp2_fast(fmaf(S[n], c, -base[half])), odd = exp2_fast(fmaf(S[n + 1], c, -base[half]));
+            sum[half][0] += even;
+            sum[half][1] += odd;
+            P[step][i] = pack(even, odd);
+        }
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        sum[half][0] += sum[half][1];
+    if (!__all_sync(ALL_LANES, sum[0][0] <= LARGEST && sum[1][0] <= LARGEST))
+        return false;
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        rows.l[half] += sum[half][0];
+    return true;
+}
+
+// Often no maximum has moved, and there is nothing to do.
 __device__ inline void rescale(Output &O, const float (&carry)[2])
 {
     if (__all_sync(ALL_LANES, carry[0] == 1 && carry[1] == 1))

@@ -14,18 +14,19 @@
  * attest-cuda: tile_kv [d192] = 96
  * attest-cuda: tile_kv [d256] = 80
  * attest-cuda: tiles [d64] = 128x128
- * attest-cuda: tiles [d128] = 128x160
  * attest-cuda: tiles [d256] = 128x64
  * attest-cuda: rate      = 100
  * attest-cuda: rate [d64] = 40 + tile_q * 5 / 16
- * attest-cuda: rate [d128] = 88 + tile_kv * 3 / 32
  * attest-cuda: rate [d256] = 65 + tile_kv * 7 / 16
- * attest-cuda: stages    = 2
- * attest-cuda: stages [d64] = 4
+ * attest-cuda: stages    = 4
+ * attest-cuda: stages [d64] = 8
+ * attest-cuda: stages [d96] = 5
+ * attest-cuda: stages [d128] = 5
+ * attest-cuda: stages [d256] = 320 / tile_kv
  * attest-cuda: threads   = 2 * tile_q + 128
- * attest-cuda: shared    = 2 * up(dim, 64) * (2 * tile_q + 2 * stages * tile_kv) + 768
- * attest-cuda: shared [d192] = 2 * up(dim, 64) * (tile_q + 2 * stages * tile_kv) + 768
- * attest-cuda: shared [d256] = 2 * up(dim, 64) * (tile_q + 2 * stages * tile_kv) + 768
+ * attest-cuda: shared    = 2 * up(dim, 64) * (2 * tile_q + stages * tile_kv) + 768
+ * attest-cuda: shared [d192] = 2 * up(dim, 64) * (tile_q + stages * tile_kv) + 768
+ * attest-cuda: shared [d256] = 2 * up(dim, 64) * (tile_q + stages * tile_kv) + 768
  * attest-cuda: registers = min(168, 65536 / threads)
  * attest-cuda: launch    = persistent
  * attest-cuda: packs     = yes
@@ -37,7 +38,7 @@
  * attest-cuda: tensor    = gmma
  * attest-cuda: mma_qk    = 64 * tile_kv * 16 / 4
  * attest-cuda: mma_pv    = 64 * dim * 16 / 4
- * attest-cuda: space     = tile_kv 64 80 96 128 160; stages 2 3 4
+ * attest-cuda: space     = tile_kv 64 80 96 128; stages 4 5 6 8
  *
  * Contract: f16 and bf16, O like Q; any dim and dim_v up to 256; tensors and strides in multiples of 16 bytes; full, causal, windows,
  * softcap, sinks, LSE, packed and padded sequences, and pages that hold whole blocks of keys or blocks that hold whole pages. No ALiBi
@@ -48,7 +49,8 @@
  *     S = Q K[0]^T;  P, m, l = softmax(S)
  *     for block 1 ...:
  *         S = Q K[block]^T and O += P V[block - 1], both under way
- *         wait for S;  m', l', P' = softmax(S), while O is still under way
+ *         wait for S;  P' = 2^(S - m), l' = l + sum(P'), while O is still under way
+ *             or, where that gives weights that are too large, and for a tile's first block: m', l', P' = softmax(S)
  *         wait for O;  O *= 2^(m - m'), or where block - 1 was its tile's last: O /= l is written, LSE = m + log(l)
  *     O += P V[last], which is written
  *
@@ -60,15 +62,15 @@
  *
  * Shared memory. Matrices are slabs of 64 columns (ptx_sm90.cuh has their layout), slab after slab.
  *
- *     Q[Q_STAGES][SLABS][TILE_Q][64]   K[STAGES][SLABS][TILE_KV][64]   V[STAGES][SLABS][TILE_KV][64]   notes[NOTES]   barriers
+ *     Q[Q_STAGES][SLABS][TILE_Q][64]   KV[STAGES][SLABS][TILE_KV][64]   notes[NOTES]   barriers
  *
  *     barrier        arrives                                              waits
  *     Q_FULL[stage]  the copies of a tile's Q; the note of it is there    warpgroups, before the first product
  *     Q_FREE[stage]  every warp, after the last product with K            copying thread
- *     K_FULL[stage]  the copies of a block of K                           warpgroups
- *     K_FREE[stage]  every warp, after S                                  copying thread
- *     V_FULL[stage]  the copies of a block of V                           warpgroups
- *     V_FREE[stage]  every warp, after O                                  copying thread
+ *     FULL[stage]    the copies of a block of K or V                      warpgroups
+ *     FREE[stage]    every warp, after S or O                             copying thread
+ *
+ * Blocks of K and V follow each other in one ring, K before V: where it has an odd number of places, one more of them comes early.
  *
  * What a warpgroup does with its rows is in attention_sm90.cuh.
  */
@@ -78,13 +80,12 @@
 constexpr int STAGES = ATTEST_STAGES, Q_STAGES = D <= 128 ? 2 : 1, GROUPS = TILE_Q / GROUP_Q;
 // A tile's note is read until its O is written, when the copying thread may be as many as five tiles ahead.
 constexpr int NOTES = 8, NOTE_BYTES = 64;
-constexpr int SHARED_Q = 0, SHARED_K = Q_STAGES * Q_BYTES, SHARED_V = SHARED_K + STAGES * KV_BYTES,
-              SHARED_NOTES = SHARED_V + STAGES * KV_BYTES, SHARED_BARRIERS = SHARED_NOTES + NOTES * NOTE_BYTES,
-              SHARED_BYTES = SHARED_BARRIERS + 256;
-constexpr int Q_FULL = SHARED_BARRIERS, Q_FREE = Q_FULL + 8 * Q_STAGES, K_FULL = Q_FREE + 8 * Q_STAGES,
-              K_FREE = K_FULL + 8 * STAGES, V_FULL = K_FREE + 8 * STAGES, V_FREE = V_FULL + 8 * STAGES;
+constexpr int SHARED_Q = 0, SHARED_KV = Q_STAGES * Q_BYTES, SHARED_NOTES = SHARED_KV + STAGES * KV_BYTES,
+              SHARED_BARRIERS = SHARED_NOTES + NOTES * NOTE_BYTES, SHARED_BYTES = SHARED_BARRIERS + 256;
+constexpr int Q_FULL = SHARED_BARRIERS, Q_FREE = Q_FULL + 8 * Q_STAGES, FULL = Q_FREE + 8 * Q_STAGES, FREE = FULL + 8 * STAGES;
 constexpr bool LEAVES = TILE_Q > KEYS; // with causal masks there are blocks of a tile that the rows of some warpgroups do not see
 constexpr int COMPUTING_WARPS = GROUPS * 4;
+constexpr bool AHEAD = GROUPS == 2; // weights are rounded while products still read those before: there are registers for both
 // A block has what it was launched with, and no more: asking for more waits for ever.
 constexpr int LAUNCH_REGISTERS = 65536 / THREADS / 8 * 8 < 168 ? 65536 / THREADS / 8 * 8 : 168;
 constexpr int COPYING_REGISTERS = GROUPS == 3 ? 32 : 24, COMPUTING_REGISTERS = GROUPS == 2 ? 240 : GROUPS == 3 ? 160 : 112;
@@ -92,7 +93,7 @@ constexpr int COPYING_REGISTERS = GROUPS == 3 ? 32 : 24, COMPUTING_REGISTERS = G
 static_assert(GROUPS * GROUP_Q == TILE_Q && THREADS == (GROUPS + 1) * GROUP_THREADS && GROUPS >= 2 && GROUPS <= 4, "warpgroups");
 static_assert(COPYING_REGISTERS + GROUPS * COMPUTING_REGISTERS <= (GROUPS + 1) * LAUNCH_REGISTERS, "there are enough registers");
 static_assert(TILE_Q - GROUP_Q <= KEYS, "a warpgroup leaves at most one block of keys to others");
-static_assert(V_FREE + 8 * STAGES <= SHARED_BYTES && SHARED_BYTES <= 227 * 1024, "there is room");
+static_assert(FREE + 8 * STAGES <= SHARED_BYTES && SHARED_BYTES <= 227 * 1024, "there is room");
 
 ATTEST_CUDA_FACTS(SHARED_BYTES);
 
@@ -159,10 +160,7 @@ template <int RING_STAGES, int BYTES> struct Ring {
 using Ring_Q = Ring<Q_STAGES, Q_BYTES>;
 using Ring_KV = Ring<STAGES, KV_BYTES>;
 // From a barrier that says "full" to that which says "free".
-constexpr int Q_TO_FREE = Q_FREE - Q_FULL, KV_TO_FREE = K_FREE - K_FULL;
-static_assert(V_FREE - V_FULL == KV_TO_FREE, "K and V alike");
-// From K, and its barriers, to V in the same stage.
-constexpr int TO_V = SHARED_V - SHARED_K, TO_V_BARRIER = V_FULL - K_FULL;
+constexpr int Q_TO_FREE = Q_FREE - Q_FULL, KV_TO_FREE = FREE - FULL;
 
 /* ---- copies ---- */
 
@@ -215,18 +213,18 @@ __device__ inline void bring(const attest_cuda_args &args, const attest_tensor_m
 __device__ inline void copy_all(const attest_cuda_args &args, const attest_cuda_maps &maps, unsigned char *shared, uint32_t base)
 {
     Ring_Q q = {base + SHARED_Q, base + Q_FULL, 0, 1};
-    Ring_KV k = {base + SHARED_K, base + K_FULL, 0, 1};
+    Ring_KV kv = {base + SHARED_KV, base + FULL, 0, 1};
     const int together = heads_together(args);
     int round = 0;
     announce(args, maps, shared, together, 0, round, q);
     for (int number = 0; note_of(shared, number).count > 0; number++) {
         const Note &note = note_of(shared, number);
 #pragma unroll 1
-        for (int block = 0; block < note.count; block++, k.advance()) {
-            barrier_wait(k.barrier + KV_TO_FREE, k.parity);
-            bring(args, &maps.map[1], note, block, k.at, k.barrier);
-            barrier_wait(k.barrier + TO_V_BARRIER + KV_TO_FREE, k.parity);
-            bring(args, &maps.map[2], note, block, k.at + TO_V, k.barrier + TO_V_BARRIER);
+        for (int block = 0; block < note.count; block++) {
+            for (int of_v = 0; of_v < 2; of_v++, kv.advance()) {
+                barrier_wait(kv.barrier + KV_TO_FREE, kv.parity);
+                bring(args, &maps.map[1 + of_v], note, block, kv.at, kv.barrier);
+            }
             if (block == (Q_STAGES > 1 ? 0 : note.count - 1))
                 announce(args, maps, shared, together, number + 1, round, q);
         }
@@ -234,6 +232,34 @@ __device__ inline void copy_all(const attest_cuda_args &args, const attest_cuda_
 }
 
 /* ---- computing ---- */
+
+// Whether the phase of this parity has ended. One that has need not be waited for; in emulation all are.
+__device__ inline bool barrier_passed(uint32_t at, uint32_t parity)
+{
+    uint32_t passed = 0;
+#ifdef __CUDA_ARCH__
+    asm volatile("{\n"
+                 ".reg .pred done;\n"
+                 "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, done;\n"
+                 "}"
+                 : "=r"(passed)
+                 : "r"(at), "r"(parity)
+                 : "memory");
+#endif
+    return passed;
+}
+
+// The next weights, once no product reads those before any more. `zero` is 0, but the assembler must not know: what is only moved it
+// keeps in one place, and writes the next weights where a product under way still reads.
+__device__ inline void replace(Weights &P, const Weights &next, uint32_t zero)
+{
+#pragma unroll
+    for (int step = 0; step < KEYS / 16; step++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            P[step][i] = i % 2 ? next[step][i] ^ zero : next[step][i] + zero; // by two kinds of units
+}
 
 // One arrival for a warp.
 __device__ inline void warp_arrive(uint32_t barrier)
@@ -324,77 +350,102 @@ __device__ inline bool next_tile(const attest_cuda_args &args, unsigned char *sh
 
 __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *shared, uint32_t base, int group)
 {
-    const bool modified = needs_modifying(args);
-    const float c = modified ? 1 : args.scale * LOG2_E;
+    // In registers: the compiler would work them out for every block of keys.
+    const bool modified = attest_uniform(needs_modifying(args));
+    const float c = __shfl_sync(ALL_LANES, modified ? 1 : args.scale * LOG2_E, 0);
     const int own_barrier = 1 + GROUPS + group; // for the threads of the group alone
     Ring_Q q = {base + SHARED_Q + (Q_STAGES - 1) * Q_BYTES + group * GROUP_Q * PITCH, base + Q_FULL + (Q_STAGES - 1) * 8,
-                Q_STAGES - 1, 1};                              // next_tile goes on to the first
-    Ring_KV k = {base + SHARED_K, base + K_FULL, 0, 0}, v = k; // V lies behind K, and is one block late
+                Q_STAGES - 1, 1};                             // next_tile goes on to the first
+    Ring_KV k = {base + SHARED_KV, base + FULL, 0, 0}, v = k; // of this block, and of the one before
     Here here = {-1};
     Rows rows;
     Output O;
     Scores S;
-    Weights P;
+    Weights P, next;
     float carry[2];
+    const uint32_t zero = args.tiles >> 31 & threadIdx.x;
+    bool k_there = false, v_there = false; // what is waited for next
     rows_begin(rows);
     output_begin(O);
     for (;;) {
         const Here before = here; // its weights are P
         const Rows before_rows = rows;
         const bool last = ++here.block >= here.end, pending = before.number >= 0;
-        bool more = true;
-        Ring_KV left = k;
+        bool more = true, raised = false;
+        Ring_KV left = k; // V of a block that is left to others
         if (last) {
             if (LEAVES && before.leaves) {
                 barrier_wait(k.barrier, k.parity);
                 warp_arrive(k.barrier + KV_TO_FREE);
+                left.advance();
+                k = left;
                 k.advance();
                 turn_wait(group);
                 turn_pass(group);
+                k_there = false;
             }
             more = next_tile(args, shared, here, q, group);
             rows_begin(rows);
         }
-        if (pending) {
-            barrier_wait(v.barrier + TO_V_BARRIER, v.parity);
-            if (before.blanks)
-                blank(v.at + TO_V, note_of(shared, before.number).seen, before.block * KEYS, own_barrier);
-        }
-        if (more)
+        if (pending && !v_there)
+            barrier_wait(v.barrier, v.parity);
+        if (more && !k_there)
             barrier_wait(k.barrier, k.parity);
+        if (pending && before.blanks)
+            blank(v.at, note_of(shared, before.number).seen, before.block * KEYS, own_barrier);
         turn_wait(group);
         wgmma_fence();
-        begin_qk(S, q.at, k.at);     // without a tile any more: of something that was there, for nobody
-        begin_pv(O, P, v.at + TO_V); // likewise before the first
+        begin_qk(S, q.at, k.at); // without a tile any more: of something that was there, for nobody
+        begin_pv(O, P, v.at);    // likewise before the first
         turn_pass(group);
+        Ring_KV next_v = k, next_k;
+        next_v.advance();
+        next_k = next_v;
+        next_k.advance();
+        v_there = barrier_passed(next_v.barrier, next_v.parity); // asked while S is waited for anyway
+        k_there = barrier_passed(next_k.barrier, next_k.parity);
         wgmma_wait<1>();
         settle(S);
         if (more) {
             warp_arrive(k.barrier + KV_TO_FREE);
             if (here.block + 1 == here.end)
                 warp_arrive(q.barrier + Q_TO_FREE);
-            const attest_tile &tile = note_of(shared, here.number).tile;
-            weigh(args, modified, tile.sequence, here.all, tile.row_begin + group * GROUP_Q, S, rows, carry, c, here.block * KEYS);
+            if (modified)
+                modify(args, S);
+            const int first = here.block * KEYS;
+            if (first < here.all.begin || first + KEYS > here.all.end) {
+                const attest_tile &tile = note_of(shared, here.number).tile;
+                hide(args, tile.sequence, S, row_here(tile.row_begin + group * GROUP_Q), first);
+            }
+            raised = last || !(AHEAD ? softmax_as_is(next, S, rows, c) : softmax_in_place(S, rows, c));
+            if (raised) {
+                softmax(S, rows, carry, c);
+                if (AHEAD)
+                    round_weights(next, S);
+            }
+            pin(rows.l[0] + rows.l[1]); // the weights, before O is waited for
         }
-        pin(rows.l[0] + rows.l[1]); // the weights, before O is waited for
         wgmma_wait<0>();
         settle(O);
         if (pending)
-            warp_arrive(v.barrier + TO_V_BARRIER + KV_TO_FREE);
+            warp_arrive(v.barrier + KV_TO_FREE);
         if (LEAVES && last && before.leaves) {
-            barrier_wait(left.barrier + TO_V_BARRIER, left.parity);
-            warp_arrive(left.barrier + TO_V_BARRIER + KV_TO_FREE);
+            barrier_wait(left.barrier, left.parity);
+            warp_arrive(left.barrier + KV_TO_FREE);
         }
-        v = k;
-        k.advance();
-        round_weights(P, S);
+        v = next_v;
+        k = next_k;
+        if (AHEAD)
+            replace(P, next, zero);
+        else
+            round_weights(P, S);
         if (last) {
             if (pending)
                 write_rows(args, note_of(shared, before.number), before_rows, O, c, group);
             if (!more)
                 break;
             output_begin(O);
-        } else {
+        } else if (raised) {
             rescale(O, carry);
         }
     }
@@ -413,10 +464,8 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
             barrier_init(base + Q_FREE + 8 * stage, COMPUTING_WARPS);
         }
         for (int stage = 0; stage < STAGES; stage++) {
-            barrier_init(base + K_FULL + 8 * stage, 1);
-            barrier_init(base + K_FREE + 8 * stage, COMPUTING_WARPS);
-            barrier_init(base + V_FULL + 8 * stage, 1);
-            barrier_init(base + V_FREE + 8 * stage, COMPUTING_WARPS);
+            barrier_init(base + FULL + 8 * stage, 1);
+            barrier_init(base + FREE + 8 * stage, COMPUTING_WARPS);
         }
         barrier_init_fence();
     }
