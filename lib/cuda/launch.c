@@ -19,7 +19,7 @@ struct cuda_plan {
     attest_cuda_args args; /* all but the pointers */
     unsigned blocks;       /* of attest_kernel, */
     unsigned grid[3];      /* and how they stand */
-    bool early;            /* attest_combine, or with ATTEST_LAUNCH_GRID attest_kernel, waits by itself for the grid before it */
+    bool early;            /* attest_combine, or where there is none attest_kernel, waits by itself for the grid before it */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -308,9 +308,9 @@ static cu_result launch_kernel(const struct cuda_plan *plan, cu_stream stream, v
                                early = {.id = CU_LAUNCH_EARLY, .value.allowed = 1};
     uint32_t how = plan->kernel->launch;
     return launch(plan, plan->loaded->kernel, plan->grid, plan->image.facts.dynamic_shared, stream,
-                  how == ATTEST_LAUNCH_JOINED                ? &cluster
-                  : how == ATTEST_LAUNCH_GRID && plan->early ? &early
-                                                             : NULL,
+                  how == ATTEST_LAUNCH_JOINED                 ? &cluster
+                  : how != ATTEST_LAUNCH_SPLIT && plan->early ? &early
+                                                              : NULL,
                   parameters);
 }
 

@@ -483,10 +483,9 @@ static bool complete(struct reading *reading)
                                                   : NULL;
     if (missing)
         return fail(reading, "the manifest lacks a line such as: %s", missing);
-    if (manifest->pdl && manifest->launch != ATTEST_LAUNCH_SPLIT && manifest->launch != ATTEST_LAUNCH_GRID)
-        return fail(reading,
-                    "pdl is for launch = split, where attest_combine waits for attest_kernel, and for launch = grid, where "
-                    "attest_kernel waits for what was launched before it");
+    if (manifest->pdl && (manifest->launch == ATTEST_LAUNCH_TILE || manifest->launch == ATTEST_LAUNCH_JOINED))
+        return fail(reading, "pdl is for launch = split, where attest_combine waits for attest_kernel, and for launch = grid and "
+                             "persistent, where attest_kernel waits for what was launched before it");
     for (int i = 0; i < manifest->tile_count; i++)
         if (!dim_known(reading, manifest->tiles[i].dim, manifest->tiles[i].line))
             return false;

@@ -30,6 +30,7 @@
  * attest-cuda: registers = min(168, 65536 / threads)
  * attest-cuda: launch    = persistent
  * attest-cuda: packs     = yes
+ * attest-cuda: pdl       = yes
  * attest-cuda: align     = 16
  * attest-cuda: map       = q rows tile_q columns 64 swizzle 128
  * attest-cuda: map       = k rows tile_kv columns 64 swizzle 128
@@ -58,7 +59,8 @@
  *
  * Parts. Warpgroup 0 gives its registers away, and one thread of it makes all copies, tile after tile, as far ahead as there is room,
  * and tells the others what they need to know of a tile. Warpgroups 1 .. GROUPS compute. They take turns in beginning their
- * products, so that while one works on its softmax the tensor cores work for another.
+ * products, so that while one works on its softmax the tensor cores work for another. A grid is launched before the one ahead of it has
+ * ended (pdl), and gets ready meanwhile.
  *
  * Shared memory. Matrices are slabs of 64 columns (ptx_sm90.cuh has their layout), slab after slab.
  *
@@ -456,6 +458,7 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
 {
     extern __shared__ __align__(1024) unsigned char shared[];
     const uint32_t base = shared_address(shared);
+    grid_allow_next();
     if (threadIdx.x == 0) {
         for (int i = 0; i < 3; i++)
             map_prefetch(&maps.map[i]);
@@ -469,7 +472,8 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
         }
         barrier_init_fence();
     }
-    __syncthreads(); // the barriers are there
+    __syncthreads();      // the barriers are there
+    grid_wait_previous(); // nothing is read or written before
 
     const int group = attest_uniform(threadIdx.x / GROUP_THREADS) - 1;
     if (group < 0) {
