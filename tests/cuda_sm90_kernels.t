@@ -54,8 +54,6 @@ mutant attention_sm90.cuh "columns of O exchanged wrongly" 's/odd ? pairs\[i\] :
 mutant $kernel "a missing rescale" 's/^            rescale(O, carry);//' fwd:f16:b1:h1:s600:d64:scale=8
 mutant attention_sm90.cuh "weights that are too large for 16 bits" 's/RISE = 10/RISE = 100/' fwd:f16:b1:h1:s600:d64:scale=8
 dim=128 mutant attention_sm90.cuh "weights that are too large for 16 bits, by their sums" 's/LARGEST = 1024/LARGEST = 1e30f/' fwd:f16:b1:h1:s600:d128:scale=8
-dim=128 mutant $kernel "weights written while a product reads those before" \
-    's/^            replace(P, next, zero);/            ;/;s/^        wgmma_wait<0>();/        if (AHEAD)\n            replace(P, next, zero);\n&/' fwd:f16:b1:h1:s300:d128
 mutant $kernel "a wait for the wrong phase" 's/ FULL, 0, 0}, v = k/ FULL, 0, 1}, v = k/' fwd:f16:b1:h1:s300:d64
 mutant $kernel "a copy into K's place without a wait" 's/barrier_wait(kv.barrier + KV_TO_FREE, kv.parity);//' fwd:f16:b1:h1:s600:d64
 mutant attention_sm90.cuh "a missing barrier behind the blanking of V" '/proxy_fence(); \/\/ written by/{n;d}' fwd:f16:b1:h1:sq70:skv200:d64:causal
