@@ -7,8 +7,8 @@ need g++
 export EMULATED_CACHE="$work" BUILD CC
 long=${ATTEST_TEST_LONG:-}
 
-for variant in "sm90 sm_90a f16 64" "sm90_short sm_90a bf16 128" "sm90_split sm_90 f16 64" \
-    ${long:+"sm90 sm_90a bf16 96" "sm90 sm_90a bf16 128" "sm90 sm_90a f16 192" "sm90 sm_90a bf16 256" "sm90_short sm_90a f16 64" "sm90_split sm_90 bf16 192"}; do
+for variant in "sm90 sm_90a f16 64" "sm90_many sm_90a bf16 64" "sm90_short sm_90a bf16 128" "sm90_split sm_90 f16 64" \
+    ${long:+"sm90 sm_90a bf16 96" "sm90 sm_90a bf16 128" "sm90 sm_90a f16 192" "sm90 sm_90a bf16 256" "sm90_many sm_90a f16 64" "sm90_short sm_90a f16 64" "sm90_split sm_90 bf16 192"}; do
     # shellcheck disable=SC2086
     set -- $variant
     check "cuda_fwd_$1 is right, $3 d$4" tests/cuda/emulate.sh "lib/cuda/kernels/cuda_fwd_$1.cu" "$2" "$3" "$4"
@@ -20,6 +20,10 @@ check "cuda_fwd_sm90 is right where the maximum rises again and again" tests/cud
 # Q has one place; the last problem has tiles without keys between others.
 check "cuda_fwd_sm90 is right on some problems, f16 d192" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90.cu sm_90a f16 192 \
     fwd:f16:b1:hq8:hkv2:s200:d192:causal:lse fwd:f16:b1:h8:sq300:skv20:d192:wl=10
+# More blocks of keys than stages; tiles whose last rows are those of one warpgroup; a warpgroup that leaves a block, or half of one.
+check "cuda_fwd_sm90_many is right where stages are filled again" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_many.cu sm_90a f16 64 \
+    fwd:f16:b1:h2:s900:d64:causal:lse fwd:f16:b1:h1:sq130:skv1000:d64 fwd:f16:b1:hq4:hkv2:sq140:skv700:d64:wl=300:lse \
+    fwd:f16:b2:h1:sq70:skv600:d64:page=32,40:lens fwd:f16:b1:h1:sq200:skv650:d40:causal:br:softcap=5 fwd:f16:b1:h1:s300:d64:scale=-0.1:causal fwd:f16:b1:h1:s400:d64:scale=2:lse
 # Eight and sixteen pieces; a ring that goes round; pages with a window that does not begin at one.
 check "cuda_fwd_sm90_split joins many pieces" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_split.cu sm_90 bf16 128 \
     fwd:bf16:b1:hq4:hkv1:sq3:skv1500:d128:lse:sink fwd:bf16:b1:h1:sq1:skv2100:d128:causal:br:lens fwd:bf16:b1:h1:sq1:skv8500:d128:lse \
@@ -36,6 +40,9 @@ kernel=cuda_fwd_sm90_short.cu
 mutant $kernel "a copy before all warps have read" 's|named_barrier(1 + group, GROUP_THREADS); // the warpgroup has read it||' fwd:f16:b1:h1:sq100:skv600:d64
 mutant $kernel "parts of O read before they are there" 's|barrier_wait(left, 0); // all have left theirs||' fwd:f16:b1:h1:sq100:skv300:d64
 mutant $kernel "heads that share tiles taken for a plain problem" 's/args.pack == 1 &&/true \&\&/' fwd:f16:b1:hq4:hkv1:s100:d64
+kernel=cuda_fwd_sm90_many.cu
+mutant $kernel "a copy before all warps have read" 's/== all - 1/== 0/' fwd:f16:b1:h1:sq128:skv900:d64
+mutant $kernel "half a block computed where more is seen" 's/modified ? KEYS - 1 : PART_KEYS - 1/0/' fwd:f16:b1:h1:s100:d64
 kernel=cuda_fwd_sm90_split.cu arch=sm_90
 mutant $kernel "pieces read before they are there" 's|barrier_wait(shared_address(shared) + SENT, 0); // the pieces.*|;|' fwd:f16:b1:h1:sq4:skv1500:d64
 [ -n "$long" ] || finish
@@ -67,6 +74,12 @@ mutant $kernel "scores of the second block read before they are there" 's/wgmma_
 mutant $kernel "columns left for the other warpgroup that are its own" 's/= group ? make_float4(O\[low\]/= !group ? make_float4(O[low]/' fwd:f16:b1:h1:s300:d64
 mutant $kernel "a block that ends while Q is on its way" 's|barrier_wait(base + Q_FULL.*||' fwd:f16:b1:h1:sq100:skv300:d64
 mutant attention_sm90.cuh "a wrong number of bytes announced" 's/(keys + rows - 1) \/ rows \* rows \* PITCH/keys * PITCH/' fwd:f16:b1:h1:sq100:skv100:d64:page=16,20
+kernel=cuda_fwd_sm90_many.cu
+mutant $kernel "barriers waited at before they are there" 's|__syncthreads(); // the barriers are there||' fwd:f16:b1:h1:s100:d64
+mutant $kernel "a stage that nobody fills again" 's/== all - 1/== all/' fwd:f16:b1:h1:sq128:skv900:d64
+mutant $kernel "a missing rescale" 's/^ *rescale(O, carry);/;/' fwd:f16:b1:h1:s300:d64:scale=2
+mutant $kernel "V that is not blanked" 's/^        blank(k_at .*/        ;/' fwd:f16:b1:h1:sq70:skv200:d64:causal
+mutant $kernel "scores read before they are there" '0,/wgmma_wait<0>();/s/wgmma_wait<0>();//' fwd:f16:b1:h1:s100:d64
 check "a kernel with bulk copies and wgmma is right, f16 d128" tests/cuda/emulate.sh tests/cuda/sample_sm90.cu sm_90a f16 128
 kernel=sample_sm90.cu arch=sm_90a
 mutant sample_sm90.cu "a load into a buffer in use" 's/barrier_wait(barriers.empty(stage), .*//' fwd:f16:b1:h1:s300:d64

@@ -163,19 +163,24 @@ static json_t *begin_record(const struct proof *proof)
     return record;
 }
 
-/* What kind of problems the kernel is made for: "few" rows, as in decoding (`rows_most`), "small" ones of few tiles
- * (`tiles_most`), or all (""). The library asks specialists first, wherever they take a problem, and the champion is chosen among
- * the others. */
+/* What kind of problems the kernel is made for: "few" rows, as in decoding, or more of them but still "short" sequences
+ * (`rows_most`), "small" ones of few tiles (`tiles_most`), or all (""). The library asks specialists first, wherever they take a
+ * problem, and the champion is chosen among the others. */
 static const char *speciality(const struct proof *proof)
 {
+    enum { FEW_ROWS = 64 };
     struct cuda_configuration configuration;
     char why[256];
     const struct cuda_manifest *manifest = proof->manifest;
     for (int arch = 0; manifest && arch < cuda_limits_count; arch++)
         for (uint32_t dtype = ATTEST_F32; dtype <= ATTEST_BF16; dtype++)
             if (manifest->archs >> arch & 1 && manifest->dtypes >> dtype & 1 && manifest->dims.count &&
-                cuda_configure(manifest, arch, dtype, manifest->dims.values[0], NULL, &configuration, why, sizeof why))
-                return configuration.numbers[CUDA_ROWS_MOST] ? "few:" : configuration.numbers[CUDA_TILES_MOST] ? "small:" : "";
+                cuda_configure(manifest, arch, dtype, manifest->dims.values[0], NULL, &configuration, why, sizeof why)) {
+                const int64_t *n = configuration.numbers;
+                if (n[CUDA_ROWS_MOST])
+                    return n[CUDA_ROWS_MOST] <= FEW_ROWS ? "few:" : "short:";
+                return n[CUDA_TILES_MOST] ? "small:" : "";
+            }
     return "";
 }
 

@@ -1,0 +1,413 @@
+/*
+ * FlashAttention for Hopper where tiles have few keys: a block for each tile, two of them side by side on a multiprocessor.
+ *
+ * attest-cuda: name       = cuda_fwd_sm90_many
+ * attest-cuda: summary    = wgmma on tiles that bulk tensor copies bring, a block for each tile, two blocks side by side
+ * attest-cuda: archs      = sm_90a
+ * attest-cuda: dtypes     = f16 bf16
+ * attest-cuda: dims       = 64
+ * attest-cuda: padding    = yes
+ * attest-cuda: tile_q     = 128
+ * attest-cuda: tile_kv    = 128
+ * attest-cuda: stages     = 3
+ * attest-cuda: threads    = 2 * tile_q
+ * attest-cuda: shared     = 2 * dim * (tile_q + 2 * stages * tile_kv) + 256
+ * attest-cuda: registers  = 128
+ * attest-cuda: blocks_per_sm = 2
+ * attest-cuda: launch     = grid
+ * attest-cuda: packs      = yes
+ * attest-cuda: rows_most  = 1024
+ * attest-cuda: align      = 16
+ * attest-cuda: map        = q rows tile_q columns 64 swizzle 128
+ * attest-cuda: map        = k rows tile_kv columns 64 swizzle 128
+ * attest-cuda: map        = v rows tile_kv columns 64 swizzle 128
+ * attest-cuda: refuses    = alibi bias o=f32
+ * attest-cuda: tensor     = gmma
+ * attest-cuda: mma_qk     = 64 * tile_kv * 16 / 4
+ * attest-cuda: mma_pv     = 64 * dim * 16 / 4
+ *
+ * Contract: as cuda_fwd_sm90, any dim and dim_v up to 64; at most 1024 rows of a slot, where it is the faster one.
+ *
+ * cuda_fwd_sm90 hides latencies by warps that have parts to play, and by tiles that run into each other. Here the multiprocessor does:
+ * it has two blocks of two warpgroups each, and while some wait the others compute. One thread asks for all that there is room for when
+ * a block begins. Where a tile has more than STAGES blocks of keys, whichever warp is the last to have read one asks for the next one
+ * into its place. Nobody waits for anyone.
+ *
+ * A warpgroup has 64 rows:
+ *
+ *     for each block of keys:
+ *         S = Q K^T
+ *         P, m, l = softmax(S), in two halves: O = 2^(m - m') O + P V of the first is under way beside the exponentials of the second
+ *     O / l is written from registers, and LSE
+ *
+ * Where its rows see at most the first half of their last block of keys, as on the diagonal of a causal mask, it computes that half.
+ *
+ * Shared memory: Q[TILE_Q][64], K[STAGES][KEYS][64], V[STAGES][KEYS][64], barriers, counts of warps that have read a stage.
+ *
+ *     barrier         arrives        waits
+ *     Q_FULL          the copy of Q  all warpgroups
+ *     K_FULL[stage]   a copy of K    all warpgroups
+ *     V_FULL[stage]   a copy of V    all warpgroups
+ *
+ * What a warpgroup does with its rows is in attention_sm90.cuh.
+ */
+#define KEYS ATTEST_TILE_KV
+#include "attention_sm90.cuh"
+
+constexpr int STAGES = ATTEST_STAGES, GROUPS = TILE_Q / GROUP_Q, BLOCKS_PER_SM = 2;
+constexpr int SHARED_Q = 0, SHARED_K = Q_BYTES, SHARED_V = SHARED_K + STAGES * KV_BYTES,
+              SHARED_BARRIERS = SHARED_V + STAGES * KV_BYTES, SHARED_BYTES = SHARED_BARRIERS + 256;
+constexpr int Q_FULL = SHARED_BARRIERS, K_FULL = Q_FULL + 8, V_FULL = K_FULL + 8 * STAGES, READERS = V_FULL + 8 * STAGES;
+// From K, and its barriers, to V in the same stage.
+constexpr int TO_V = SHARED_V - SHARED_K, TO_V_BARRIER = V_FULL - K_FULL;
+constexpr int PART_KEYS = KEYS / 2, PART_STEPS = PART_KEYS / 16; // half a block of keys
+
+static_assert(D == SLAB && GROUPS * GROUP_Q == TILE_Q && THREADS == GROUPS * GROUP_THREADS, "a matrix is one slab");
+static_assert(TILE_Q - GROUP_Q <= PART_KEYS, "a block that a warpgroup leaves to others, or half of it, is among the last two");
+static_assert(READERS + 4 * STAGES <= SHARED_BYTES && BLOCKS_PER_SM * (SHARED_BYTES + 1024) <= 228 * 1024, "there is room");
+
+ATTEST_CUDA_FACTS(SHARED_BYTES);
+
+/* ---- what there is to do ---- */
+
+// The tile of this block, and the blocks of keys that its rows see: first .. end.
+struct Work {
+    attest_tile tile;
+    attest_span keys;
+    int first, end;
+    int groups; // warpgroups that have rows
+};
+
+// As attest_tile_here, but short where there are no lengths to be read: the first copies wait for it. The last tiles of a slot come
+// first.
+__device__ inline Work work_here(const attest_cuda_args &args)
+{
+    const attest_sequence whole = {0, args.seq_q, 0, args.seq_kv};
+    Work work;
+    attest_tile &tile = work.tile;
+    tile.batch = blockIdx.z;
+    tile.slot = tile.head_kv = blockIdx.y;
+    tile.sequence = whole;
+    if (args.flags & (ATTEST_VARLEN_Q | ATTEST_VARLEN_KV | ATTEST_KV_LENGTHS) || args.slots != args.heads_kv) {
+        tile.sequence = attest_sequence_get(args, tile.batch);
+        tile.head_kv = args.slots == args.heads_kv ? tile.slot : tile.slot * args.pack / (args.heads_q / args.heads_kv);
+    }
+    tile.row_begin = (gridDim.x - 1 - blockIdx.x) * TILE_Q;
+    tile.row_end = min(tile.row_begin + TILE_Q, tile.sequence.q_count * args.pack);
+    work.keys.begin = attest_row_visible(args, tile.sequence, row_in_sequence(args, tile.row_begin)).begin;
+    work.keys.end = attest_row_visible(args, tile.sequence, row_in_sequence(args, tile.row_end - 1)).end;
+    work.first = work.keys.begin / KEYS;
+    work.end = work.keys.end > work.keys.begin ? (work.keys.end - 1) / KEYS + 1 : work.first;
+    work.groups = (tile.row_end - tile.row_begin + GROUP_Q - 1) / GROUP_Q;
+    return work;
+}
+
+/* ---- copies: by one thread ---- */
+
+// A block of K and V into a stage.
+__device__ inline void copy_block(const attest_cuda_args &args, const attest_cuda_maps &maps, const Work &work, uint32_t base,
+                                  int stage, int block)
+{
+    const uint32_t to = base + SHARED_K + stage * KV_BYTES, full = base + K_FULL + 8 * stage;
+    copy_keys(args, &maps.map[1], work.tile, to, full, block * KEYS, work.keys.end);
+    copy_keys(args, &maps.map[2], work.tile, to + TO_V, full + TO_V_BARRIER, block * KEYS, work.keys.end);
+}
+
+// All that there is room for.
+__device__ inline void copy_first(const attest_cuda_args &args, const attest_cuda_maps &maps, const Work &work,
+                                  unsigned char *shared, uint32_t base)
+{
+    barrier_init(base + Q_FULL, 1);
+#pragma unroll
+    for (int stage = 0; stage < STAGES; stage++) {
+        barrier_init(base + K_FULL + 8 * stage, 1);
+        barrier_init(base + V_FULL + 8 * stage, 1);
+        *reinterpret_cast<int *>(shared + READERS + 4 * stage) = 0;
+    }
+    barrier_init_fence();
+    if (work.first == work.end)
+        return;
+    copy_rows(args, &maps.map[0], work.tile, base + SHARED_Q, base + Q_FULL);
+#pragma unroll 1
+    for (int stage = 0; stage < STAGES && work.first + stage < work.end; stage++)
+        copy_block(args, maps, work, base, stage, work.first + stage);
+}
+
+// For a warp that has read a block. The last one that has asks for the block that comes into its place.
+__device__ inline void copy_next(const attest_cuda_args &args, const attest_cuda_maps &maps, const Work &work,
+                                 unsigned char *shared, uint32_t base, int stage, int block)
+{
+    if (block + STAGES >= work.end)
+        return;
+    int *readers = reinterpret_cast<int *>(shared + READERS + 4 * stage);
+    const int all = work.groups * (GROUP_THREADS / 32); // 4 or 8
+    if (threadIdx.x % 32 == 0) {
+        __threadfence_block();
+        if ((atomicAdd(readers, 1) & (all - 1)) == all - 1) {
+            __threadfence_block();
+            copy_block(args, maps, work, base, stage, block + STAGES);
+        }
+    }
+    __syncwarp();
+}
+
+/* ---- scores and weights, of a whole block of keys (PARTS = 2) or of its first half ---- */
+
+template <int PARTS> using PartScores = float[PARTS * PART_KEYS / 2];
+using PartWeights = uint32_t[PART_STEPS][4]; // of one half
+
+// S = Q K^T, begun.
+template <int PARTS> __device__ inline void begin_scores(PartScores<PARTS> &S, uint32_t q_at, uint32_t k_at)
+{
+    const uint64_t q = descriptor(q_at, 0, 8 * PITCH), k = descriptor(k_at, 0, 8 * PITCH);
+    wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < D / 16; step++)
+        wgmma_ss<PARTS * PART_KEYS, false>(S, q + (step * 32 >> 4), k + (step * 32 >> 4), step > 0);
+    wgmma_commit();
+}
+
+// O += P V of one half, begun; or O = P V.
+__device__ inline void begin_output(Output &O, const PartWeights &P, uint32_t v_at, bool accumulate)
+{
+    const uint64_t v = descriptor(v_at, KV_SLAB, 8 * PITCH);
+    wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < PART_STEPS; step++)
+        wgmma_rs<D, true>(O, P[step], v + (step * 16 * PITCH >> 4), accumulate || step > 0);
+    wgmma_commit();
+}
+
+// Of the columns a thread has of a row, which are 8 n and 8 n + 1 for all n, those below `end`: bits 2 n and 2 n + 1.
+__device__ inline uint32_t columns_below(int end)
+{
+    const int whole = attest_clamp(end, 0, KEYS), bits = whole / 8 * 2 + min(whole % 8, 2);
+    return bits >= 32 ? ~0u : (1u << bits) - 1;
+}
+
+// What a row does not see becomes -inf. `first` is the block's first key. What it sees is a set of bits, from which the compiler makes
+// predicates seven at a time.
+template <int COUNT>
+__device__ inline void hide_bits(const attest_cuda_args &args, const attest_sequence &sequence, float (&S)[COUNT], int r, int first)
+{
+    static_assert(COUNT <= 64, "a row's columns are the bits of a word");
+    const int key = first + threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const attest_span sees = attest_row_visible(args, sequence, row_in_sequence(args, r + half * 8));
+        const uint32_t seen = columns_below(sees.end - key) & ~columns_below(sees.begin - key);
+#pragma unroll
+        for (int n = 0; n < COUNT / 4; n++)
+#pragma unroll
+            for (int e = 0; e < 2; e++)
+                if (!(seen >> (n * 2 + e) & 1))
+                    S[n * 4 + half * 2 + e] = minus_infinity();
+    }
+}
+
+// As raise() of attention_sm90.cuh, of as many scores as there are.
+template <int COUNT>
+__device__ inline void raise_to(const float (&S)[COUNT], Rows &rows, float (&carry)[2], float (&base)[2], float c)
+{
+    float most[2][2]; // of even and of odd columns: more that can be done at a time
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        most[half][0] = most[half][1] = rows.m[half];
+#pragma unroll
+    for (int n = 0; n < COUNT; n++)
+        most[n / 2 % 2][n % 2] = fmaxf(most[n / 2 % 2][n % 2], S[n]);
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float &m = most[half][0];
+        m = fmaxf(m, most[half][1]);
+        m = fmaxf(m, __shfl_xor_sync(ALL_LANES, m, 1));
+        m = fmaxf(m, __shfl_xor_sync(ALL_LANES, m, 2));
+        base[half] = m == minus_infinity() ? 0 : __fmul_rn(m, c);
+        carry[half] = exp2_fast(__fmul_rn(rows.m[half], c) - base[half]);
+        rows.m[half] = m;
+    }
+}
+
+// The weights of one half, as softmax() of attention_sm90.cuh has them, rounded; and their sums.
+template <int part, int COUNT>
+__device__ inline void weigh_part(PartWeights &P, const float (&S)[COUNT], Rows &rows, const float (&base)[2], float c)
+{
+    float sum[2][2] = {{0, 0}, {0, 0}};
+#pragma unroll
+    for (int step = 0; step < PART_STEPS; step++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int n = (part * PART_STEPS + step) * 8 + i * 2;
+            const float x = exp2_fast(fmaf(S[n], c, -base[i % 2])), y = exp2_fast(fmaf(S[n + 1], c, -base[i % 2]));
+            sum[i % 2][0] += x, sum[i % 2][1] += y;
+            P[step][i] = pack(x, y);
+        }
+    rows.l[0] += sum[0][0] + sum[0][1], rows.l[1] += sum[1][0] + sum[1][1];
+}
+
+// The rows of a warpgroup.
+struct Own {
+    int first_row, end; // the row; the key behind the last that some row sees
+    attest_span all;    // keys that all rows see
+    attest_span seen;   // keys that some row of the sequence sees
+    float c;
+    bool modified;
+};
+
+// A block of keys, which is in `stage`.
+template <int PARTS>
+__device__ __forceinline__ void attend_block(const attest_cuda_args &args, const attest_cuda_maps &maps, const Work &work,
+                                             const Own &own, unsigned char *shared, uint32_t base, int group, int block, int stage,
+                                             uint32_t parity, Rows &rows, Output &O)
+{
+    const uint32_t k_at = base + SHARED_K + stage * KV_BYTES, full = base + K_FULL + 8 * stage;
+    const bool more = block > work.first, blanks = own.seen.begin > block * KEYS || own.seen.end < block * KEYS + KEYS;
+    PartScores<PARTS> S;
+    PartWeights P[PARTS];
+    barrier_wait(full, parity);
+    begin_scores<PARTS>(S, base + SHARED_Q + group * GROUP_Q * PITCH, k_at);
+    wgmma_wait<0>();
+    settle(S);
+    if constexpr (PARTS == 2)
+        if (own.modified)
+            modify(args, S);
+    if (block * KEYS < own.all.begin || block * KEYS + PARTS * PART_KEYS > own.all.end)
+        hide_bits(args, work.tile.sequence, S, row_here(own.first_row), block * KEYS);
+    float carry[2], above[2];
+    raise_to(S, rows, carry, above, own.c);
+    rows.l[0] *= carry[0], rows.l[1] *= carry[1];
+    if (more)
+        rescale(O, carry);
+    weigh_part<0>(P[0], S, rows, above, own.c);
+    barrier_wait(full + TO_V_BARRIER, parity);
+    if (blanks)
+        blank(k_at + TO_V, own.seen, block * KEYS, 1 + group);
+    begin_output(O, P[0], k_at + TO_V, more);
+    if constexpr (PARTS == 2) {
+        weigh_part<1>(P[1], S, rows, above, own.c);
+        begin_output(O, P[1], k_at + TO_V + PART_KEYS * PITCH, true);
+    }
+    wgmma_wait<0>();
+    settle(O);
+    if (blanks)
+        proxy_fence(); // before a copy into its place
+    copy_next(args, maps, work, shared, base, stage, block);
+}
+
+__device__ inline void attend(const attest_cuda_args &args, const attest_cuda_maps &maps, const Work &work, unsigned char *shared,
+                              uint32_t base, int group, bool modified, float c, Rows &rows, Output &O)
+{
+    const attest_tile &tile = work.tile;
+    const int first_row = tile.row_begin + group * GROUP_Q, last_row = min(first_row + GROUP_Q, tile.row_end) - 1;
+    const Own own = {first_row,
+                     attest_uniform(attest_row_visible(args, tile.sequence, row_in_sequence(args, last_row)).end),
+                     seen_by_all(args, tile, first_row),
+                     seen_by_some(args, tile.sequence),
+                     c,
+                     modified};
+    // Blocks of which more than half is seen, or all that are; behind them at most one more. What is left over is for others.
+    const int whole_end = min(work.end, (own.end + (modified ? KEYS - 1 : PART_KEYS - 1)) / KEYS);
+    rows_begin(rows);
+    if (work.first < work.end)
+        barrier_wait(base + Q_FULL, 0); // also without a key: a block must not end while a copy is on its way
+    if (work.first >= work.end || own.end <= work.first * KEYS)
+        output_begin(O);
+    int stage = 0, block = work.first;
+    uint32_t parity = 0;
+#pragma unroll 1
+    for (; block < whole_end; block++) {
+        attend_block<2>(args, maps, work, own, shared, base, group, block, stage, parity, rows, O);
+        if (++stage == STAGES) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+    if (block < work.end && block * KEYS < own.end)
+        attend_block<1>(args, maps, work, own, shared, base, group, block, stage, parity, rows, O);
+}
+
+/* ---- the end ---- */
+
+// O of a row is normalised and written. Four lanes have a row, and give it to each other in pieces of 16 bytes.
+template <bool WHOLE> // all columns are there
+__device__ inline void write_columns(const attest_cuda_args &args, uint16_t *to, const Output &O, int half, float factor,
+                                     bool there)
+{
+#pragma unroll
+    for (int n = 0; n < D / 8; n += 4) {
+        uint32_t pairs[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            pairs[i] = pack(O[(n + i) * 4 + half * 2] * factor, O[(n + i) * 4 + half * 2 + 1] * factor);
+        transpose_quad(pairs);
+        if (!there)
+            continue;
+        const int chunk = n + threadIdx.x % 4;
+        if (WHOLE)
+            *reinterpret_cast<uint4 *>(to + chunk * 8) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+        else
+            write_chunk(args, to, chunk, pairs);
+    }
+}
+
+__device__ inline void write_rows(const attest_cuda_args &args, const attest_tile &tile, Rows &rows, const Output &O, float c,
+                                  int group)
+{
+    const int r = row_here(tile.row_begin + group * GROUP_Q);
+    rows_end(rows, c);
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int row = r + half * 8;
+        const float factor = finish_row(args, tile, row, rows.m[half], rows.l[half], threadIdx.x % 4 == 0);
+        uint16_t *to = row_of_o(args, tile, row);
+        if (args.dim_v == D)
+            write_columns<true>(args, to, O, half, factor, row < tile.row_end);
+        else
+            write_columns<false>(args, to, O, half, factor, row < tile.row_end);
+    }
+}
+
+/* ---- a tile ---- */
+
+__device__ __forceinline__ void compute_tile(const attest_cuda_args &args, const attest_cuda_maps &maps, unsigned char *shared,
+                                             bool modified)
+{
+    const uint32_t base = shared_address(shared);
+    const int warp = attest_uniform(threadIdx.x / 32), group = warp / (GROUP_THREADS / 32);
+    const Work work = work_here(args);
+    if (work.tile.row_begin >= work.tile.row_end)
+        return;
+    if (warp == 0 && elect_one())
+        copy_first(args, maps, work, shared, base);
+    __syncthreads(); // the barriers are there
+    if (group >= work.groups)
+        return;
+    const float c = modified ? 1 : args.scale * LOG2_E;
+    Rows rows;
+    Output O;
+    attend(args, maps, work, shared, base, group, modified, c, rows, O);
+    write_rows(args, work.tile, rows, O, c, group);
+}
+
+// Whether the problem has nothing but masks by position.
+__device__ inline bool is_plain(const attest_cuda_args &args)
+{
+    return !(args.flags & ~(ATTEST_CAUSAL | ATTEST_WINDOW_LEFT | ATTEST_WINDOW_RIGHT | ATTEST_BOTTOM_RIGHT)) && args.pack == 1 &&
+           args.slots == args.heads_kv && args.dim_v == D && args.scale > 0;
+}
+
+extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, BLOCKS_PER_SM)
+    attest_kernel(const __grid_constant__ attest_cuda_args args, const __grid_constant__ attest_cuda_maps maps)
+{
+    extern __shared__ __align__(1024) unsigned char shared[];
+    if (!is_plain(args)) {
+        compute_tile(args, maps, shared, needs_modifying(args));
+        return;
+    }
+    attest_cuda_args plain = args; // what the compiler is to know
+    plain.flags = args.flags & ATTEST_BOTTOM_RIGHT;
+    plain.pack = 1;
+    plain.slots = plain.heads_kv;
+    plain.dim_v = D;
+    compute_tile(plain, maps, shared, false);
+}
