@@ -37,7 +37,8 @@
  *
  *     for each block of keys:
  *         S = Q K^T
- *         P, m, l = softmax(S), in two halves: O = 2^(m - m') O + P V of the first is under way beside the exponentials of the second
+ *         m, and O and l with it, is raised if a score is far above it
+ *         P = 2^(S - m), l += sum(P), in two halves: O += P V of the first is under way beside the exponentials of the second
  *     O / l is written from registers, and LSE
  *
  * Where its rows see at most the first half of their last block of keys, as on the diagonal of a causal mask, it computes that half.
@@ -205,33 +206,58 @@ __device__ inline void hide_bits(const attest_cuda_args &args, const attest_sequ
     }
 }
 
-// As raise() of attention_sm90.cuh, of as many scores as there are.
-template <int COUNT>
-__device__ inline void raise_to(const float (&S)[COUNT], Rows &rows, float (&carry)[2], float (&base)[2], float c)
+// What is subtracted from scores in units of log2. Rounded, so that it is the same wherever m is.
+__device__ inline float base_of(float m, float c)
 {
-    float most[2][2]; // of even and of odd columns: more that can be done at a time
+    return m == minus_infinity() ? 0 : __fmul_rn(m, c);
+}
+
+// The largest of a thread's scores of each of its rows.
+template <int COUNT> __device__ inline void largest(const float (&S)[COUNT], float (&most)[2])
+{
+    float of[2][2]; // of even and of odd columns: more that can be done at a time
+#pragma unroll
+    for (int n = 0; n < 4; n++)
+        of[n / 2][n % 2] = S[n];
+#pragma unroll
+    for (int n = 4; n < COUNT; n++)
+        of[n / 2 % 2][n % 2] = fmaxf(of[n / 2 % 2][n % 2], S[n]);
 #pragma unroll
     for (int half = 0; half < 2; half++)
-        most[half][0] = most[half][1] = rows.m[half];
+        most[half] = fmaxf(of[half][0], of[half][1]);
+}
+
+// Whether no score is far above m, in no row of the warp: then m may stay as it is, and weights are at most 2^RISE. Not if m is -inf.
+template <int COUNT> __device__ inline bool is_near(const float (&S)[COUNT], const Rows &rows, float c)
+{
+    float most[2];
+    largest(S, most);
+    bool near = true;
 #pragma unroll
-    for (int n = 0; n < COUNT; n++)
-        most[n / 2 % 2][n % 2] = fmaxf(most[n / 2 % 2][n % 2], S[n]);
+    for (int half = 0; half < 2; half++)
+        near = near && fmaf(most[half], c, -__fmul_rn(rows.m[half], c)) <= RISE;
+    return __all_sync(ALL_LANES, near);
+}
+
+// m becomes the maximum of the scores too; `carry` is what O and l so far are to be multiplied with.
+template <int COUNT> __device__ inline void raise_to(const float (&S)[COUNT], Rows &rows, float (&carry)[2], float c)
+{
+    float most[2];
+    largest(S, most);
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        float &m = most[half][0];
-        m = fmaxf(m, most[half][1]);
+        float m = fmaxf(rows.m[half], most[half]);
         m = fmaxf(m, __shfl_xor_sync(ALL_LANES, m, 1));
         m = fmaxf(m, __shfl_xor_sync(ALL_LANES, m, 2));
-        base[half] = m == minus_infinity() ? 0 : __fmul_rn(m, c);
-        carry[half] = exp2_fast(__fmul_rn(rows.m[half], c) - base[half]);
+        carry[half] = exp2_fast(__fmul_rn(rows.m[half], c) - base_of(m, c));
         rows.m[half] = m;
     }
 }
 
-// The weights of one half, as softmax() of attention_sm90.cuh has them, rounded; and their sums.
-template <int part, int COUNT>
-__device__ inline void weigh_part(PartWeights &P, const float (&S)[COUNT], Rows &rows, const float (&base)[2], float c)
+// The weights of one half with m as it is, rounded; and their sums.
+template <int part, int COUNT> __device__ inline void weigh_part(PartWeights &P, const float (&S)[COUNT], Rows &rows, float c)
 {
+    const float base[2] = {base_of(rows.m[0], c), base_of(rows.m[1], c)};
     float sum[2][2] = {{0, 0}, {0, 0}};
 #pragma unroll
     for (int step = 0; step < PART_STEPS; step++)
@@ -273,18 +299,20 @@ __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const
             modify(args, S);
     if (block * KEYS < own.all.begin || block * KEYS + PARTS * PART_KEYS > own.all.end)
         hide_bits(args, work.tile.sequence, S, row_here(own.first_row), block * KEYS);
-    float carry[2], above[2];
-    raise_to(S, rows, carry, above, own.c);
-    rows.l[0] *= carry[0], rows.l[1] *= carry[1];
-    if (more)
-        rescale(O, carry);
-    weigh_part<0>(P[0], S, rows, above, own.c);
+    if (!is_near(S, rows, own.c)) {
+        float carry[2];
+        raise_to(S, rows, carry, own.c);
+        rows.l[0] *= carry[0], rows.l[1] *= carry[1];
+        if (more)
+            rescale(O, carry);
+    }
+    weigh_part<0>(P[0], S, rows, own.c);
     barrier_wait(full + TO_V_BARRIER, parity);
     if (blanks)
         blank(k_at + TO_V, own.seen, block * KEYS, 1 + group);
     begin_output(O, P[0], k_at + TO_V, more);
     if constexpr (PARTS == 2) {
-        weigh_part<1>(P[1], S, rows, above, own.c);
+        weigh_part<1>(P[1], S, rows, own.c);
         begin_output(O, P[1], k_at + TO_V + PART_KEYS * PITCH, true);
     }
     wgmma_wait<0>();
