@@ -16,6 +16,7 @@
  * attest-cuda: blocks_per_sm = 2
  * attest-cuda: launch     = grid
  * attest-cuda: packs      = yes
+ * attest-cuda: pdl        = yes
  * attest-cuda: rows_most  = 1024
  * attest-cuda: align      = 16
  * attest-cuda: map        = q rows tile_q columns 64 swizzle 128
@@ -31,7 +32,7 @@
  * cuda_fwd_sm90 hides latencies by warps that have parts to play, and by tiles that run into each other. Here the multiprocessor does:
  * it has two blocks of two warpgroups each, and while some wait the others compute. One thread asks for all that there is room for when
  * a block begins. Where a tile has more than STAGES blocks of keys, whichever warp is the last to have read one asks for the next one
- * into its place. Nobody waits for anyone.
+ * into its place. Nobody waits for anyone. A grid is launched before the one ahead of it has ended (pdl), and gets ready meanwhile.
  *
  * A warpgroup has 64 rows:
  *
@@ -126,6 +127,7 @@ __device__ inline void copy_first(const attest_cuda_args &args, const attest_cud
         *reinterpret_cast<int *>(shared + READERS + 4 * stage) = 0;
     }
     barrier_init_fence();
+    grid_wait_previous(); // before anything is read; nobody writes before this thread has come to the barrier for all
     if (work.first == work.end)
         return;
     copy_rows(args, &maps.map[0], work.tile, base + SHARED_Q, base + Q_FULL);
@@ -428,7 +430,9 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, BLOCKS_PER_SM)
     attest_kernel(const __grid_constant__ attest_cuda_args args, const __grid_constant__ attest_cuda_maps maps)
 {
     extern __shared__ __align__(1024) unsigned char shared[];
+    grid_allow_next();
     if (!is_plain(args)) {
+        grid_wait_previous(); // lengths are read
         compute_tile(args, maps, shared, needs_modifying(args));
         return;
     }
