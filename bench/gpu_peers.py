@@ -392,6 +392,7 @@ def main():
     options.add_argument("--candidates", action="store_true", help="let kernels that are not proven yet take part as if they were")
     options.add_argument("--no-ladder", action="store_true", help="time the one kernel of attest only")
     options.add_argument("--rounds", type=int, help=f"default {ROUNDS}, with --quick {QUICK_ROUNDS}")
+    options.add_argument("--seconds", type=float, default=math.inf, help="begin no further problem after so many")
     options.add_argument("--sets", type=int, help="sets of tensors taken in turn; few enough stay in the cache, as after a projection")
     options.add_argument("--out", help="the JSON file; default bench/results/GPU.json, and none if not everything is run")
     arguments = options.parse_args()
@@ -424,7 +425,11 @@ def main():
                      if value})
 
     started = time.time()
-    for group, problem, words in shapes:
+    for number, (group, problem, words) in enumerate(shapes):
+        if time.time() - started > arguments.seconds:
+            document["left_out"] = [str(problem) for _, problem, _ in shapes[number:]]
+            print(f"{len(document['left_out'])} problems are left out: {arguments.seconds:g} s are over", file=sys.stderr)
+            break
         words = [] if arguments.no_ladder else words
         cell = run_cell(group, problem, words, attest, settings, arguments.kernel)
         document["cells"].append(cell)

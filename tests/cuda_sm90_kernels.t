@@ -39,7 +39,7 @@ dim=256 mutant $kernel "Q's place given free before it has been read" \
 kernel=cuda_fwd_sm90_short.cu
 mutant $kernel "a copy before all warps have read" 's|named_barrier(1 + group, GROUP_THREADS); // the warpgroup has read it||' fwd:f16:b1:h1:sq100:skv600:d64
 mutant $kernel "parts of O read before they are there" 's|barrier_wait(left, 0); // all have left theirs||' fwd:f16:b1:h1:sq100:skv300:d64
-mutant $kernel "heads that share tiles taken for a plain problem" 's/args.pack == 1 &&/true \&\&/' fwd:f16:b1:hq4:hkv1:s100:d64
+mutant attention_sm90.cuh "heads that share tiles taken for a plain problem" 's/args.pack == 1 &&/true \&\&/' fwd:f16:b1:hq4:hkv1:s100:d64
 kernel=cuda_fwd_sm90_many.cu
 mutant $kernel "a copy before all warps have read" 's/== all - 1/== 0/' fwd:f16:b1:h1:sq128:skv900:d64
 mutant $kernel "half a block computed where more is seen" 's/modified ? KEYS - 1 : PART_KEYS - 1/0/' fwd:f16:b1:h1:s100:d64

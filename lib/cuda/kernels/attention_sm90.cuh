@@ -1,6 +1,6 @@
 /*
- * attention_sm90.cuh - what the Hopper kernels cuda_fwd_sm90 and cuda_fwd_sm90_short are made of: the work of one warpgroup, which
- * has 64 rows and takes keys in blocks. The including file says, before the #include, how many keys a block has:
+ * attention_sm90.cuh - what the Hopper kernels cuda_fwd_sm90, _short and _many are made of: the work of one warpgroup, which has
+ * 64 rows and takes keys in blocks. The including file says, before the #include, how many keys a block has:
  *
  *     #define KEYS ATTEST_TILE_KV
  *
@@ -434,6 +434,86 @@ __device__ inline void transpose_quad(uint32_t (&pairs)[4])
         const uint32_t got = __shfl_xor_sync(ALL_LANES, upper ? pairs[i] : pairs[i + 2], 2);
         (upper ? pairs[i] : pairs[i + 2]) = got;
     }
+}
+
+// O of one of a thread's two rows is normalised and written. Four lanes have a row, and give it to each other in pieces of 16 bytes.
+template <bool WHOLE> // all columns are there
+__device__ inline void write_columns(const attest_cuda_args &args, uint16_t *to, const Output &O, int half, float factor,
+                                     bool there)
+{
+#pragma unroll
+    for (int n = 0; n < D / 8; n += 4) {
+        uint32_t pairs[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            pairs[i] = pack(O[(n + i) * 4 + half * 2] * factor, O[(n + i) * 4 + half * 2 + 1] * factor);
+        transpose_quad(pairs);
+        if (!there)
+            continue;
+        const int chunk = n + threadIdx.x % 4;
+        if (WHOLE)
+            *reinterpret_cast<uint4 *>(to + chunk * 8) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+        else
+            write_chunk(args, to, chunk, pairs);
+    }
+}
+
+__device__ inline void write_row(const attest_cuda_args &args, uint16_t *to, const Output &O, int half, float factor, bool there)
+{
+    if (args.dim_v == D)
+        write_columns<true>(args, to, O, half, factor, there);
+    else
+        write_columns<false>(args, to, O, half, factor, there);
+}
+
+/* ---- blocks that are one tile ---- */
+
+// The tile of this block, and the blocks of keys that its rows see: first .. end.
+struct Work {
+    attest_tile tile;
+    attest_span keys;
+    int first, end;
+};
+
+// As attest_tile_here, but short where there are no lengths to be read: the first copies wait for it. The last tiles of a slot come
+// first.
+__device__ inline Work work_here(const attest_cuda_args &args)
+{
+    const attest_sequence whole = {0, args.seq_q, 0, args.seq_kv};
+    Work work;
+    attest_tile &tile = work.tile;
+    tile.batch = blockIdx.z;
+    tile.slot = tile.head_kv = blockIdx.y;
+    tile.sequence = whole;
+    if (args.flags & (ATTEST_VARLEN_Q | ATTEST_VARLEN_KV | ATTEST_KV_LENGTHS) || args.slots != args.heads_kv) {
+        tile.sequence = attest_sequence_get(args, tile.batch);
+        tile.head_kv = args.slots == args.heads_kv ? tile.slot : tile.slot * args.pack / (args.heads_q / args.heads_kv);
+    }
+    tile.row_begin = (gridDim.x - 1 - blockIdx.x) * TILE_Q;
+    tile.row_end = min(tile.row_begin + TILE_Q, tile.sequence.q_count * args.pack);
+    work.keys.begin = attest_row_visible(args, tile.sequence, row_in_sequence(args, tile.row_begin)).begin;
+    work.keys.end = attest_row_visible(args, tile.sequence, row_in_sequence(args, tile.row_end - 1)).end;
+    work.first = work.keys.begin / KEYS;
+    work.end = work.keys.end > work.keys.begin ? (work.keys.end - 1) / KEYS + 1 : work.first;
+    return work;
+}
+
+// Whether the problem has nothing but masks by position.
+__device__ inline bool is_plain(const attest_cuda_args &args)
+{
+    return !(args.flags & ~(ATTEST_CAUSAL | ATTEST_WINDOW_LEFT | ATTEST_WINDOW_RIGHT | ATTEST_BOTTOM_RIGHT)) && args.pack == 1 &&
+           args.slots == args.heads_kv && args.dim_v == D && args.scale * LOG2_E > 0;
+}
+
+// The arguments of such a problem, with what the compiler is to know of them.
+__device__ inline attest_cuda_args plain_args(const attest_cuda_args &args)
+{
+    attest_cuda_args plain = args;
+    plain.flags = args.flags & ATTEST_BOTTOM_RIGHT;
+    plain.pack = 1;
+    plain.slots = plain.heads_kv;
+    plain.dim_v = D;
+    return plain;
 }
 
 #endif

@@ -281,28 +281,7 @@ __device__ inline void turn_pass(int group)
     named_barrier_arrive(1 + (group + 1) % GROUPS, 2 * GROUP_THREADS);
 }
 
-// O of the group's rows is normalised and written; and LSE. Four lanes have a row, and give it to each other in pieces of 16 bytes.
-template <bool WHOLE> // all columns are there
-__device__ inline void write_columns(const attest_cuda_args &args, uint16_t *to, const Output &O, int half, float factor,
-                                     bool there)
-{
-#pragma unroll
-    for (int n = 0; n < D / 8; n += 4) {
-        uint32_t pairs[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            pairs[i] = pack(O[(n + i) * 4 + half * 2] * factor, O[(n + i) * 4 + half * 2 + 1] * factor);
-        transpose_quad(pairs);
-        if (!there)
-            continue;
-        const int chunk = n + threadIdx.x % 4;
-        if (WHOLE)
-            *reinterpret_cast<uint4 *>(to + chunk * 8) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
-        else
-            write_chunk(args, to, chunk, pairs);
-    }
-}
-
+// O of the group's rows is normalised and written; and LSE.
 __device__ inline void write_rows(const attest_cuda_args &args, const Note &note, Rows rows, const Output &O, float c, int group)
 {
     const attest_tile tile = note.tile;
@@ -313,10 +292,7 @@ __device__ inline void write_rows(const attest_cuda_args &args, const Note &note
         const int row = r + half * 8;
         const float factor = finish_row(args, tile, row, rows.m[half], rows.l[half], threadIdx.x % 4 == 0);
         uint16_t *to = row_of_o(args, tile, row);
-        if (args.dim_v == D)
-            write_columns<true>(args, to, O, half, factor, row < tile.row_end);
-        else
-            write_columns<false>(args, to, O, half, factor, row < tile.row_end);
+        write_row(args, to, O, half, factor, row < tile.row_end);
     }
 }
 

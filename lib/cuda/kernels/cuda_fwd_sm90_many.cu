@@ -72,36 +72,10 @@ ATTEST_CUDA_FACTS(SHARED_BYTES);
 
 /* ---- what there is to do ---- */
 
-// The tile of this block, and the blocks of keys that its rows see: first .. end.
-struct Work {
-    attest_tile tile;
-    attest_span keys;
-    int first, end;
-    int groups; // warpgroups that have rows
-};
-
-// As attest_tile_here, but short where there are no lengths to be read: the first copies wait for it. The last tiles of a slot come
-// first.
-__device__ inline Work work_here(const attest_cuda_args &args)
+// Warpgroups that have rows.
+__device__ inline int groups_of(const Work &work)
 {
-    const attest_sequence whole = {0, args.seq_q, 0, args.seq_kv};
-    Work work;
-    attest_tile &tile = work.tile;
-    tile.batch = blockIdx.z;
-    tile.slot = tile.head_kv = blockIdx.y;
-    tile.sequence = whole;
-    if (args.flags & (ATTEST_VARLEN_Q | ATTEST_VARLEN_KV | ATTEST_KV_LENGTHS) || args.slots != args.heads_kv) {
-        tile.sequence = attest_sequence_get(args, tile.batch);
-        tile.head_kv = args.slots == args.heads_kv ? tile.slot : tile.slot * args.pack / (args.heads_q / args.heads_kv);
-    }
-    tile.row_begin = (gridDim.x - 1 - blockIdx.x) * TILE_Q;
-    tile.row_end = min(tile.row_begin + TILE_Q, tile.sequence.q_count * args.pack);
-    work.keys.begin = attest_row_visible(args, tile.sequence, row_in_sequence(args, tile.row_begin)).begin;
-    work.keys.end = attest_row_visible(args, tile.sequence, row_in_sequence(args, tile.row_end - 1)).end;
-    work.first = work.keys.begin / KEYS;
-    work.end = work.keys.end > work.keys.begin ? (work.keys.end - 1) / KEYS + 1 : work.first;
-    work.groups = (tile.row_end - tile.row_begin + GROUP_Q - 1) / GROUP_Q;
-    return work;
+    return (work.tile.row_end - work.tile.row_begin + GROUP_Q - 1) / GROUP_Q;
 }
 
 /* ---- copies: by one thread ---- */
@@ -143,7 +117,7 @@ __device__ inline void copy_next(const attest_cuda_args &args, const attest_cuda
     if (block + STAGES >= work.end)
         return;
     int *readers = reinterpret_cast<int *>(shared + READERS + 4 * stage);
-    const int all = work.groups * (GROUP_THREADS / 32); // 4 or 8
+    const int all = groups_of(work) * (GROUP_THREADS / 32); // 4 or 8
     if (threadIdx.x % 32 == 0) {
         __threadfence_block();
         if ((atomicAdd(readers, 1) & (all - 1)) == all - 1) {
@@ -358,28 +332,6 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_cuda_ma
 
 /* ---- the end ---- */
 
-// O of a row is normalised and written. Four lanes have a row, and give it to each other in pieces of 16 bytes.
-template <bool WHOLE> // all columns are there
-__device__ inline void write_columns(const attest_cuda_args &args, uint16_t *to, const Output &O, int half, float factor,
-                                     bool there)
-{
-#pragma unroll
-    for (int n = 0; n < D / 8; n += 4) {
-        uint32_t pairs[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            pairs[i] = pack(O[(n + i) * 4 + half * 2] * factor, O[(n + i) * 4 + half * 2 + 1] * factor);
-        transpose_quad(pairs);
-        if (!there)
-            continue;
-        const int chunk = n + threadIdx.x % 4;
-        if (WHOLE)
-            *reinterpret_cast<uint4 *>(to + chunk * 8) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
-        else
-            write_chunk(args, to, chunk, pairs);
-    }
-}
-
 __device__ inline void write_rows(const attest_cuda_args &args, const attest_tile &tile, Rows &rows, const Output &O, float c,
                                   int group)
 {
@@ -390,10 +342,7 @@ __device__ inline void write_rows(const attest_cuda_args &args, const attest_til
         const int row = r + half * 8;
         const float factor = finish_row(args, tile, row, rows.m[half], rows.l[half], threadIdx.x % 4 == 0);
         uint16_t *to = row_of_o(args, tile, row);
-        if (args.dim_v == D)
-            write_columns<true>(args, to, O, half, factor, row < tile.row_end);
-        else
-            write_columns<false>(args, to, O, half, factor, row < tile.row_end);
+        write_row(args, to, O, half, factor, row < tile.row_end);
     }
 }
 
@@ -410,20 +359,13 @@ __device__ __forceinline__ void compute_tile(const attest_cuda_args &args, const
     if (warp == 0 && elect_one())
         copy_first(args, maps, work, shared, base);
     __syncthreads(); // the barriers are there
-    if (group >= work.groups)
+    if (group >= groups_of(work))
         return;
     const float c = modified ? 1 : args.scale * LOG2_E;
     Rows rows;
     Output O;
     attend(args, maps, work, shared, base, group, modified, c, rows, O);
     write_rows(args, work.tile, rows, O, c, group);
-}
-
-// Whether the problem has nothing but masks by position.
-__device__ inline bool is_plain(const attest_cuda_args &args)
-{
-    return !(args.flags & ~(ATTEST_CAUSAL | ATTEST_WINDOW_LEFT | ATTEST_WINDOW_RIGHT | ATTEST_BOTTOM_RIGHT)) && args.pack == 1 &&
-           args.slots == args.heads_kv && args.dim_v == D && args.scale > 0;
 }
 
 extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, BLOCKS_PER_SM)
@@ -436,10 +378,6 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, BLOCKS_PER_SM)
         compute_tile(args, maps, shared, needs_modifying(args));
         return;
     }
-    attest_cuda_args plain = args; // what the compiler is to know
-    plain.flags = args.flags & ATTEST_BOTTOM_RIGHT;
-    plain.pack = 1;
-    plain.slots = plain.heads_kv;
-    plain.dim_v = D;
+    const attest_cuda_args plain = plain_args(args);
     compute_tile(plain, maps, shared, false);
 }

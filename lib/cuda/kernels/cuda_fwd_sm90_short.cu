@@ -76,36 +76,6 @@ ATTEST_CUDA_FACTS(SHARED_BYTES);
 // What the source is compiled for: any problem; one with nothing but masks by position; such a one whose keys are all there at once.
 enum Kind { ANY, PLAIN, ONCE };
 
-// The tile of this block, and the blocks of keys that its rows see: first .. end.
-struct Work {
-    attest_tile tile;
-    attest_span keys;
-    int first, end;
-};
-
-// As attest_tile_here, but short where there are no lengths to be read: the first copies wait for it. The last tiles of a slot come
-// first.
-__device__ inline Work work_here(const attest_cuda_args &args)
-{
-    const attest_sequence whole = {0, args.seq_q, 0, args.seq_kv};
-    Work work;
-    attest_tile &tile = work.tile;
-    tile.batch = blockIdx.z;
-    tile.slot = tile.head_kv = blockIdx.y;
-    tile.sequence = whole;
-    if (args.flags & (ATTEST_VARLEN_Q | ATTEST_VARLEN_KV | ATTEST_KV_LENGTHS) || args.slots != args.heads_kv) {
-        tile.sequence = attest_sequence_get(args, tile.batch);
-        tile.head_kv = args.slots == args.heads_kv ? tile.slot : tile.slot * args.pack / (args.heads_q / args.heads_kv);
-    }
-    tile.row_begin = (gridDim.x - 1 - blockIdx.x) * TILE_Q;
-    tile.row_end = min(tile.row_begin + TILE_Q, tile.sequence.q_count * args.pack);
-    work.keys.begin = attest_row_visible(args, tile.sequence, row_in_sequence(args, tile.row_begin)).begin;
-    work.keys.end = attest_row_visible(args, tile.sequence, row_in_sequence(args, tile.row_end - 1)).end;
-    work.first = work.keys.begin / KEYS;
-    work.end = work.keys.end > work.keys.begin ? (work.keys.end - 1) / KEYS + 1 : work.first;
-    return work;
-}
-
 // Where a share's K and V come, and their barriers.
 struct Share {
     uint32_t k_at, v_at, k_full, v_full;
@@ -443,13 +413,6 @@ __device__ inline void fetch(const attest_cuda_args &args, const attest_cuda_map
     pin(*reinterpret_cast<const float *>(reinterpret_cast<const char *>(&args) + at));
 }
 
-// Whether the problem has nothing but masks by position.
-__device__ inline bool is_plain(const attest_cuda_args &args)
-{
-    return !(args.flags & ~(ATTEST_CAUSAL | ATTEST_WINDOW_LEFT | ATTEST_WINDOW_RIGHT | ATTEST_BOTTOM_RIGHT)) && args.pack == 1 &&
-           args.slots == args.heads_kv && args.dim_v == D && args.scale * LOG2_E > 0;
-}
-
 extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
     attest_kernel(const __grid_constant__ attest_cuda_args args, const __grid_constant__ attest_cuda_maps maps)
 {
@@ -461,11 +424,7 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
         compute_tile<ANY>(args, maps, shared);
         return;
     }
-    attest_cuda_args plain = args; // what the compiler is to know
-    plain.flags = args.flags & ATTEST_BOTTOM_RIGHT;
-    plain.pack = 1;
-    plain.slots = plain.heads_kv;
-    plain.dim_v = D;
+    const attest_cuda_args plain = plain_args(args);
     if (args.seq_kv <= ATTEST_TILE_KV) // four blocks
         compute_tile<ONCE>(plain, maps, shared);
     else
