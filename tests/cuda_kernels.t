@@ -8,13 +8,15 @@ cp tests/cuda/simt.cuh "$work/"
 tests/cuda/headers.sh "$work/include"
 $CC -std=c11 -D_GNU_SOURCE -O2 -Iinclude -Itests -fopenmp -c tests/cuda/emulate.c -o "$work/emulate.o"
 
+# fmaf() is one instruction where the CPU has it, with the same result as the function.
+fused=$(grep -qsw fma /proc/cpuinfo && echo -mfma) || fused=
 common=$(for file in drive gen instance tap tolerance; do echo "$BUILD/obj/tests/$file.o"; done)
 
 # emulated NAME KERNEL DTYPE DIM TILE_Q TILE_KV THREADS: builds $work/NAME from a copy of the kernel, beside the emulated simt.cuh.
 # shellcheck disable=SC2086
 emulated() {
     cp "$2" "$work/$1.cu" &&
-        g++ -std=c++17 -O2 -Wall -Wno-unknown-pragmas -ffp-contract=off -I"$work/include" -Itests/cuda -DKERNEL="\"$work/$1.cu\"" \
+        g++ -std=c++17 -O2 -Wall -Wno-unknown-pragmas -ffp-contract=off $fused -I"$work/include" -Itests/cuda -DKERNEL="\"$work/$1.cu\"" \
             -DATTEST_DTYPE="$3" -DATTEST_DIM="$4" -DATTEST_TILE_Q="$5" -DATTEST_TILE_KV="$6" -DATTEST_STAGES=1 -DATTEST_THREADS="$7" \
             -c tests/cuda/emulated_kernel.cpp -o "$work/$1.o" &&
         g++ -fopenmp -o "$work/$1" "$work/$1.o" "$work/emulate.o" $common "$BUILD/libattest.a" -lm

@@ -9,14 +9,17 @@ tests/cuda/headers.sh "$work/include"
     ! grep -q 'asm(' "$work/include/attest_kernel_cuda.h"
 result $? "three wrappers of PTX are replaced, and there are no others"
 
+$CC -std=c11 -D_GNU_SOURCE -O2 -Iinclude -Itests -fopenmp -c tests/cuda/emulate.c -o "$work/emulate.o"
+
+# fmaf() is one instruction where the CPU has it, with the same result as the function.
+fused=$(grep -qsw fma /proc/cpuinfo && echo -mfma) || fused=
 common=$(for file in drive gen instance tap tolerance; do echo "$BUILD/obj/tests/$file.o"; done)
 
 # emulated NAME KERNEL DTYPE DIM: builds $work/NAME.
+# shellcheck disable=SC2086
 emulated() {
-    g++ -std=c++17 -O2 -Wall -Wno-unknown-pragmas -ffp-contract=off -I"$work/include" -Itests/cuda -DKERNEL="\"$2\"" -DATTEST_DTYPE="$3" -DATTEST_DIM="$4" \
+    g++ -std=c++17 -O2 -Wall -Wno-unknown-pragmas -ffp-contract=off $fused -I"$work/include" -Itests/cuda -DKERNEL="\"$2\"" -DATTEST_DTYPE="$3" -DATTEST_DIM="$4" \
         -DATTEST_TILE_Q=16 -DATTEST_TILE_KV=32 -DATTEST_STAGES=1 -DATTEST_THREADS=128 -c tests/cuda/emulated_kernel.cpp -o "$work/$1.o" &&
-        $CC -std=c11 -D_GNU_SOURCE -O2 -Iinclude -Itests -fopenmp -c tests/cuda/emulate.c -o "$work/emulate.o" &&
-        # shellcheck disable=SC2086
         g++ -fopenmp -o "$work/$1" "$work/$1.o" "$work/emulate.o" $common "$BUILD/libattest.a" -lm
 }
 
