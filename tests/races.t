@@ -32,7 +32,7 @@ check_exit 0 "without the race nothing is reported" "$work/race"
 check_exit 66 "with the race it is reported" "$work/race" race
 
 out=$BUILD/tsan
-check "build with -fsanitize=thread" make -j2 NVCC= BUILD="$out" CC=clang-14 WERROR= CFLAGS="$flags" "$out/tests/test_threads" "$out/tests/test_determinism" \
+check "build with -fsanitize=thread" make -j2 NVCC= BUILD="$out" CC='sh tests/cc_light.sh clang-14' WERROR= CFLAGS="$flags" "$out/tests/test_threads" "$out/tests/test_determinism" \
     "$out/tests/test_cuda_threads"
 for test in 'shared plan' questions 'inside OpenMP'; do
     check "test_threads: $test" "$out/tests/test_threads" --quick --only "$test"
