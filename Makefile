@@ -148,9 +148,10 @@ tool-tests: $(TOOL_TESTS)
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
 # ---- set-up, tests, proof, benchmarks ------------------------------------------------------------------------------------------
-# Those that take more than half a minute are begun first, the longest of all before the others, so that no processor waits for them at
-# the end. Threads that wait for others sleep: with the default they turn in circles, on processors that another test wants.
-LONGEST := $(patsubst %,tests/%.t,selftest sanitize fuzz races aarch64 new speed cuda_build cuda_kernels stages)
+# Those that take more than a quarter of a minute are begun first, the longest of all before the others, so that no processor waits for
+# them at the end. Threads that wait for others sleep: with the default they turn in circles, on processors that another test wants.
+LONGEST := $(patsubst %,tests/%.t,selftest sanitize aarch64 cuda_sm90_kernels cuda_build verify fuzz races speed cuda_tensor_kernels evolve \
+    cuda_template cuda_kernels exhaustive correctness determinism random new stages relations)
 test:       ## install what is missing, build, and run the test suite (about 10 minutes on 2 cores, with CUDA images)
 	@scripts/deps.sh build test
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests tool-tests
