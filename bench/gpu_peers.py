@@ -40,7 +40,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROUNDS, SAMPLE_MS = 15, 6.0
 QUICK_ROUNDS, QUICK_SAMPLE_MS = 9, 3.0
 ROTATED_BYTES, SETS_MOST, SETS_LEAST = 256 << 20, 64, 4  # the H200's cache has 60 MB
-CHECKED_SETS, CHECKED_EASILY = 16, 16  # sets; heads, for each million pairs of a row and a key
+CHECKED_OUTPUTS, CHECKED_MOST = 8 << 20, 64  # elements of O, or sets of them, whose errors are looked at
 GRAPH_US, CALLS_MOST = 1000, 512  # a graph is about this long, so that its launch is nothing beside it
 SLOW_US, SLOW_ROUNDS = 20_000, 3  # whoever takes this long for a call has one call in its graph, and takes part in the first rounds only
 TORCH = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
@@ -231,21 +231,20 @@ class Entry:
         self.call = call
         self.result = result
         self.outputs = {}
+        self.means = []
 
-    def check(self, problem, sets, answers):
-        """Compares the answers for the first inputs with float64. False if one is wrong."""
-        worst, means = [], []
-        for (q, k, v, o), answer in zip(sets, answers):
-            o.fill_(math.nan)
-            error = (self.call(q, k, v, o).double() - answer).abs()
-            worst.append(error.max().item())
-            means.append(error.mean().item())
-        worst, mean = math.nan if any(map(math.isnan, worst)) else max(worst), statistics.fmean(means)
+    def check(self, problem, tensors, answer):
+        """Adds the errors of one set of inputs against float64. False if the answer is wrong."""
+        q, k, v, o = tensors
+        o.fill_(math.nan)
+        error = (self.call(q, k, v, o).double() - answer).abs()
+        worst = error.max().item()
         # NaN must count as wrong, so the comparison asks for "not within" rather than for "beyond".
         if not worst <= TOLERANCE[problem.dtype]:
             self.result["wrong"] = f"maximum error {worst}"
             return False
-        self.result.update(max_error=worst, mean_error=mean)
+        self.means.append(error.mean().item())
+        self.result.update(max_error=max(worst, self.result.get("max_error", 0)), mean_error=statistics.fmean(self.means))
         return True
 
     def capture(self, sets, sample_ms):
@@ -284,9 +283,27 @@ class Entry:
 
 
 def checked_sets(problem):
-    """Sets of inputs whose answers are compared with float64. The largest of a few million roundings is chance: one set of a small problem
-    says as little of the kernels as one throw of dice, so there are several where that takes no time."""
-    return CHECKED_SETS if problem.b * problem.hkv * max(1, problem.sq * problem.skv >> 20) <= CHECKED_EASILY else 1
+    """Sets of inputs whose answers are compared with float64. The largest of some roundings is chance: of few outputs it says as little of a
+    kernel as one throw of dice, so small problems have several sets."""
+    return max(1, min(CHECKED_MOST, CHECKED_OUTPUTS // math.prod(problem.shape_q)))
+
+
+def check_all(problem, sets, entries, results):
+    """The entries that can run the problem and are right. The errors are written into their results; why one cannot, into its place there."""
+    left = dict(entries)
+    for number in range(checked_sets(problem)):
+        tensors = sets[number] if number < len(sets) else inputs(problem, number)
+        answer = exact(problem, *tensors[:3])
+        for name, entry in list(left.items()):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                try:
+                    if not entry.check(problem, tensors, answer):
+                        del left[name]
+                except RuntimeError as error:
+                    results[name] = {"unavailable": reason_of(error, caught)}
+                    del left[name]
+    return left
 
 
 def entries_of(problem, words, attest, kernel, candidates):
@@ -317,19 +334,14 @@ def run_cell(group, problem, words, attest, settings, kernel):
     count = settings.get("sets") or max(SETS_LEAST, min(SETS_MOST, -(-ROTATED_BYTES // set_bytes(problem))))
     sets = [inputs(problem, seed) for seed in range(count)]
     entries, results = entries_of(problem, words, attest, kernel, settings.get("candidates"))
-    answers = [exact(problem, *tensors[:3]) for tensors in sets[:checked_sets(problem)]]
+    results.update({name: entry.result for name, entry in entries.items()})
     ready = []
-    for name, entry in entries.items():
-        results[name] = entry.result
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                if entry.check(problem, sets, answers):
-                    entry.capture(sets, settings["sample_ms"])
-                    ready.append(entry)
-            except RuntimeError as error:
-                results[name] = {"unavailable": reason_of(error, caught)}
-    del answers
+    for name, entry in check_all(problem, sets, entries, results).items():
+        try:
+            entry.capture(sets, settings["sample_ms"])
+            ready.append(entry)
+        except RuntimeError as error:
+            results[name] = {"unavailable": str(error)}
 
     order = random.Random(1)
     for number in range(settings["rounds"]):
@@ -340,7 +352,7 @@ def run_cell(group, problem, words, attest, settings, kernel):
     for entry in ready:
         if "kernel" in entry.result:
             entry.result["replayed_bits_hold"] = entry.replayed_bits_hold(sets)
-    return {"group": group, "problem": str(problem), "sets": count, "checked_sets": min(count, checked_sets(problem)), "contenders": results}
+    return {"group": group, "problem": str(problem), "sets": count, "checked_sets": checked_sets(problem), "contenders": results}
 
 
 # ------------------------------------------------------------------------------------------------------------------ main
