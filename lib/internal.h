@@ -68,6 +68,8 @@ static inline size_t dtype_size(uint32_t dtype)
 
 const char *dtype_name(uint32_t dtype);
 attest_status problem_read(attest_problem *own, const attest_problem *theirs, struct text why);
+/* As attest_problem_extent, of a problem that has been read: false if an offset in bytes does not fit 63 bits. */
+bool problem_extent(const attest_problem *p, char tensor, int64_t *first, int64_t *count);
 void problem_pack_bshd(attest_problem *p); /* the dense tensors as [batch, row, head, dim], the others packed */
 
 /* Checks pointers, alignment, overlap, lengths and page table; the problem has been checked before. `outputs` is false for the

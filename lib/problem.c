@@ -187,14 +187,19 @@ static bool shape_extent(const struct shape *s, int64_t *first, int64_t *count)
     return fits;
 }
 
+bool problem_extent(const attest_problem *p, char tensor, int64_t *first, int64_t *count)
+{
+    struct shape s = shape_get(p, tensor);
+    return shape_extent(&s, first, count);
+}
+
 attest_status attest_problem_extent(const attest_problem *problem, char tensor, int64_t *first, int64_t *count)
 {
     attest_problem p;
     TRY(problem_read(&p, problem, (struct text){0}));
     if (!tensor || !strchr("qkvolb", tensor) || !first || !count)
         return ATTEST_ERROR_ARGUMENT;
-    struct shape s = shape_get(&p, tensor);
-    return shape_extent(&s, first, count) ? ATTEST_OK : ATTEST_ERROR_ARGUMENT;
+    return problem_extent(&p, tensor, first, count) ? ATTEST_OK : ATTEST_ERROR_ARGUMENT;
 }
 
 /* Sufficient for all elements to be distinct: sorted by stride, each stride reaches beyond everything inside it. */

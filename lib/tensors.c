@@ -45,7 +45,7 @@ void buffers_get(struct buffer *out, const attest_tensors *t, const attest_probl
     for (int i = 0; i < BUFFERS; i++)
         if (out[i].first) { /* a tensor: its letter stands for its extent */
             int64_t first, count;
-            attest_problem_extent(p, (char)out[i].first, &first, &count);
+            problem_extent(p, (char)out[i].first, &first, &count); /* a plan's problem: they fit */
             out[i].first = first * (int64_t)out[i].align;
             out[i].bytes = count * (int64_t)out[i].align;
         }
