@@ -166,6 +166,9 @@ static void test_champions(void)
     tap_check(table && !strstr(table, "mine"), "a kernel that the library does not have is in its table");
     free(table);
     tap_check(champion_image(statements, "cpu-avx2", "fwd:f32") != NULL, "the champion has no image");
+    const char *before = champion_before(statements, "cpu-avx2", "fwd:f32", "mine");
+    tap_check(before && strcmp(before, "cpu_fwd_f32_avx2") == 0, "before the champion there was %s", before ? before : "nobody");
+    tap_check(!champion_before(statements, "cpu-avx2", "fwd:bf16", "cpu_fwd_bf16_avx2"), "there was somebody before the first");
     json_decref(champions);
     json_decref(statements);
 

@@ -76,13 +76,14 @@ static bool names_class(const json_t *entry, const char *problem_class)
     return false;
 }
 
-static const json_t *reigning(const json_t *statements, const char *device, const char *problem_class)
+/* The last reign, or the last of another kernel than `aside`, if that is not NULL. */
+static const json_t *reigning(const json_t *statements, const char *device, const char *problem_class, const char *aside)
 {
     size_t count = 0;
     const json_t **list = promotions(statements, &count), *last = NULL;
     for (size_t i = 0; list && i < count; i++)
         if (strcmp(text_at(json_object_get(predicate_of(list[i]), "device"), "class"), device) == 0 &&
-            names_class(list[i], problem_class))
+            names_class(list[i], problem_class) && !(aside && text_is(predicate_of(list[i]), "kernel", aside)))
             last = list[i];
     free(list);
     return last;
@@ -90,12 +91,17 @@ static const json_t *reigning(const json_t *statements, const char *device, cons
 
 const char *champion_of(const json_t *statements, const char *device, const char *problem_class)
 {
-    return json_string_value(json_object_get(predicate_of(reigning(statements, device, problem_class)), "kernel"));
+    return json_string_value(json_object_get(predicate_of(reigning(statements, device, problem_class, NULL)), "kernel"));
+}
+
+const char *champion_before(const json_t *statements, const char *device, const char *problem_class, const char *kernel)
+{
+    return json_string_value(json_object_get(predicate_of(reigning(statements, device, problem_class, kernel)), "kernel"));
 }
 
 const char *champion_image(const json_t *statements, const char *device, const char *problem_class)
 {
-    const json_t *predicate = predicate_of(reigning(statements, device, problem_class));
+    const json_t *predicate = predicate_of(reigning(statements, device, problem_class, NULL));
     return json_string_value(json_object_get(json_object_get(predicate, "candidate"), "image"));
 }
 

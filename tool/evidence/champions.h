@@ -20,6 +20,8 @@ json_t *gpu_json(attest_context *context, const char *device);
 
 /* The reigning kernel of a class; NULL if there is none. Borrowed from `statements` (see statements_load). */
 const char *champion_of(const json_t *statements, const char *device, const char *problem_class);
+/* The last champion that was another kernel than this one; NULL if there is none. */
+const char *champion_before(const json_t *statements, const char *device, const char *problem_class, const char *kernel);
 const char *champion_image(const json_t *statements, const char *device, const char *problem_class); /* digest of its image */
 
 /* Everyone who reigns: [{"device", "problem_class", "kernel", "since", "model", "digest", "history": [{"kernel", "since",

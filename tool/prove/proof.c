@@ -251,7 +251,7 @@ static bool open_other(struct proof *proof, const char *word, char *why, size_t 
 
 /* Who is to be beaten: --vs; for a kernel of the library the reigning champion of its class, if there is one; for a kernel from
  * elsewhere what the library would choose, problem by problem. A champion is not timed against itself unless it has changed, and
- * then against the image that won, if that was kept. */
+ * then against the image that won, if that was kept, else against the champion before it. */
 static bool find_opponent(struct proof *proof, struct store *store, char *why, size_t why_size)
 {
     struct session *session = proof->session;
@@ -276,8 +276,11 @@ static bool find_opponent(struct proof *proof, struct store *store, char *why, s
     } else if (champion && image && store &&
                strcmp(image, json_string_value(json_object_get(proof->candidate.facts, "image"))) != 0) {
         opponent->image = store_artefact(store, image);
+        const char *before = champion_before(statements, class, problem_class(proof), champion);
         if (opponent->image)
             opponent->name = strdup(champion);
+        else if (before)
+            opponent->name = strdup(before);
     } else if (champion) {
         proof->reigns = true;
     }
