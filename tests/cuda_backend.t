@@ -49,7 +49,7 @@ tap() {
     [ $status = 0 ]
     result $? "$name"
 }
-for part in plans calls threads; do
+for part in plans tiles calls threads; do
     tap "$part with a driver that is made up" env LD_LIBRARY_PATH="$work/fake" "$BUILD/tests/test_cuda_$part"
 done
 tap "calls with one that has no early launches and no tensor maps" \
