@@ -3,12 +3,21 @@
  */
 #include "tool.h"
 
+#include <string.h>
+
 enum exit_code cmd_list(struct session *session)
 {
     static const struct column columns[] = {
         {"kernel", "kernel", -24}, {"needs", "needs", -12}, {"here", "here", -4}, {"summary", "how it works", -12}};
     attest_kernel_info info = {.size = sizeof info};
-    report_table(&session->report, "kernels", columns, COUNT_OF(columns), NULL);
+    int widths[COUNT_OF(columns)] = {0};
+    for (size_t i = 0; i < attest_kernel_count(); i++)
+        if (attest_kernel_get(i, &info) == ATTEST_OK &&
+            (!session->options.kernel || kernel_matches(session->options.kernel, info.name))) {
+            widths[0] = widths[0] > (int)strlen(info.name) ? widths[0] : (int)strlen(info.name);
+            widths[1] = widths[1] > (int)strlen(info.needs) ? widths[1] : (int)strlen(info.needs);
+        }
+    report_table(&session->report, "kernels", columns, COUNT_OF(columns), widths);
     for (size_t i = 0; i < attest_kernel_count(); i++) {
         char missing[128];
         attest_status status = attest_kernel_get(i, &info);
