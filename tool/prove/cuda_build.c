@@ -7,6 +7,7 @@
  *  - the entry points of attest_kernel_cuda.h and no others, with its parameters; no __device__ variables, which would be state
  *    between calls; no functions from elsewhere, such as printf, malloc or launches;
  *  - the facts that it carries (dtype, dim, tiles, threads) are those it was compiled for;
+ *  - with wgmma, no register is written while a product reads it (cuda_listing.h);
  *  - shared memory exactly as the manifest predicts it, registers within the bound, as many blocks on a multiprocessor as promised,
  *    on every architecture that the manifest names.
  * Architectures that an image could run on though the manifest does not name them have a row in the table as well: they are refused
@@ -27,6 +28,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "build.h"
 #include "cuda_index.h"
 #include "cuda_product.h"
 #include "embedded.h"
@@ -60,6 +62,7 @@ struct work {
     struct cuda_product *products;
     int count;
     char *compiler, *headers;
+    char *lister; /* cuobjdump; NULL if it is not here */
     json_t *rows, *table;
     char first_failure[640];
 };
@@ -275,6 +278,16 @@ static void link_image(const char *word, char *path, size_t size)
     free(whole);
 }
 
+/* The machine code of an image with products of warpgroups, looked through. */
+static void list_product(const struct work *work, struct cuda_product *product)
+{
+    enum { ROOM = 32 << 20 };
+    char *argv[] = {work->lister, "-sass", product->path, NULL}, *text = work->lister ? malloc(ROOM) : NULL;
+    if (text && build_command(argv, COMPILE_SECONDS, text, ROOM) == 0)
+        cuda_listing_read(text, &product->listing);
+    free(text);
+}
+
 static void build_product(struct work *work, struct cuda_product *product)
 {
     const struct candidate *candidate = &work->proof->candidate;
@@ -300,6 +313,8 @@ static void build_product(struct work *work, struct cuda_product *product)
         product->status = 126;
         snprintf(product->log, sizeof product->log, "error: %s", why);
     }
+    if (product->status == 0 && product->image.gmma > 0)
+        list_product(work, product);
 }
 
 /* What to say of a product that could not be built. */
@@ -467,6 +482,7 @@ static bool find_tools(struct work *work)
     const struct candidate *candidate = &work->proof->candidate;
     bool built = !candidate->source && strcmp(strrchr(candidate->word, '.'), ".ptx") != 0;
     const char *tool = candidate->source ? "nvcc" : "ptxas";
+    work->lister = cuda_tool_find("cuobjdump");
     if (built)
         return true;
     work->compiler = cuda_tool_find(tool);
@@ -548,10 +564,17 @@ static void run_gate(struct work *work)
         add_rows(work, product);
     }
     fill_source_facts(work);
+    bool listed = true;
+    for (int i = 0; i < work->count; i++)
+        listed = listed && (work->products[i].image.gmma == 0 || work->products[i].listing.instructions > 0);
     if (!write_index(work))
         gate_say(work->result, VERDICT_INCONCLUSIVE, "the images could not be written to %s", work->proof->folder);
     else if (work->first_failure[0])
         gate_say(work->result, VERDICT_FAIL, "%s", work->first_failure);
+    else if (!listed)
+        gate_say(work->result, VERDICT_INCONCLUSIVE,
+                 "whether registers are written while wgmma reads them could not be seen; install cuobjdump, which comes with the "
+                 "CUDA toolkit");
     else
         say_passed(work);
 }
@@ -577,5 +600,6 @@ void cuda_gate_build(struct proof *proof, struct gate_result *result)
         cuda_manifest_free(&work.manifest);
     free(work.products);
     free(work.compiler);
+    free(work.lister);
     free(work.headers);
 }

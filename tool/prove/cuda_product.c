@@ -116,6 +116,18 @@ static bool judge_tensor(const struct cuda_manifest *manifest, const struct cuda
     return false;
 }
 
+/* No register is written while a product reads it. */
+static bool judge_listing(const struct cuda_product *product, char *why, size_t size)
+{
+    const struct cuda_listing *listing = &product->listing;
+    if (listing->early > 0)
+        snprintf(why, size,
+                 "registers that a product under way still reads are written: %s%s; nothing may be written there before "
+                 "wgmma.wait_group, and the assembler does not see to it",
+                 listing->first, listing->early > 1 ? " and more" : "");
+    return listing->early == 0;
+}
+
 bool cuda_spill_said(const struct cuda_ptxas *said, char *text, size_t size)
 {
     if (said->spill_stores > 0 || said->spill_loads > 0)
@@ -154,7 +166,8 @@ bool cuda_product_judge(const struct cuda_manifest *manifest, const struct cuda_
 {
     const int64_t *n = product->configuration.numbers;
     if (!judge_shape(manifest, &product->image, why, why_size) || !judge_facts(manifest, product, why, why_size) ||
-        !judge_tensor(manifest, &product->image, why, why_size) || !judge_memory(product, why, why_size))
+        !judge_tensor(manifest, &product->image, why, why_size) || !judge_listing(product, why, why_size) ||
+        !judge_memory(product, why, why_size))
         return false;
     struct cuda_use use = cuda_measured(product);
     if (use.shared != n[CUDA_SHARED]) {
