@@ -440,6 +440,28 @@ static void far_apart(void)
             }
 }
 
+/* K and V that no cache holds are read in another rhythm. */
+static void more_than_caches_hold(void)
+{
+    static const char *const lines[] = {"fwd:f32:b1:hq4:hkv1:sq1:skv24700:d128:lse",
+                                        "fwd:f32:b2:hq7:hkv1:sq1:skv11003:d128:dv160:causal:br:lse"};
+    for (size_t n = 0; n < sizeof lines / sizeof *lines; n++) {
+        attest_problem p;
+        struct instance in;
+        struct verdict_basis basis;
+        struct instance_options options = {.placement = PLACE_GUARD_AFTER};
+        if (!tap_case("%s", lines[n]) ||
+            !tap_check(attest_problem_parse(lines[n], &p, NULL, 0) == ATTEST_OK, "parse %s", lines[n]) ||
+            !instance_create(&in, &p, tap.seed, &options))
+            continue;
+        if (tap_check(basis_create(&basis, context, &in), "the oracle refused")) {
+            drive_run_all(context, &in, &basis, PLACE_GUARD_BEFORE);
+            basis_destroy(&basis);
+        }
+        instance_destroy(&in);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_test tests[] = {
@@ -475,6 +497,7 @@ int main(int argc, char **argv)
         {"blind rows", blind_rows},
         {"non-finite values", non_finite},
         {"more than 2^31 elements apart", far_apart},
+        {"more than caches hold", more_than_caches_hold},
     };
     attest_context_create(&context);
     attest_context_set_threads(context, 1);

@@ -19,8 +19,9 @@
 #include "vec_avx512.h"
 #include "vec_math.h"
 
-#define PAIR       1
-#define K_IN_PLACE 1
+#define PAIR           1
+#define K_IN_PLACE     1
+#define FAR_VALUE_KEYS 6
 enum { BLOCK_KEYS = 128, ROWS_WANTED = 240, TILE_VECS = 3, TILE_KEYS = 8, K_UNITS = 1, KEY_ALIGN = 1, DECODE_GROUP = 2 };
 
 #define vf_step vf_fma

@@ -21,6 +21,11 @@
 
 /* Keys of a block; vectors of columns and keys whose values are summed up at a time; how many keys ahead memory is asked for. */
 enum { DECODE_KEYS = SPLIT_KEYS, DECODE_SLICE = 8, VALUE_KEYS = 16, AHEAD = 32 };
+/* A kernel may define FAR_VALUE_KEYS: VALUE_KEYS for K and V of more bytes than caches hold, which come from memory. Values are read by
+ * one group of rows after the other. If the first asks for all that is to come and the next only reads what is there, memory waits by
+ * turns; so there the first two groups ask for half each, and take turns more often. That costs loads and stores of the sums, which
+ * would show where nothing is waited for. The bits are the same. */
+enum { FAR_BYTES = 24 << 20 };
 _Static_assert(DECODE_KEYS % LANES == 0, "scores of a block are whole vectors");
 _Static_assert(SPLIT_KEYS % DECODE_KEYS == 0, "pieces of a split are whole blocks");
 
@@ -107,9 +112,11 @@ DECODE_INLINE void decode_dots(float s[][DECODE_KEYS], const float *q, int64_t l
 }
 
 /* Adds to o [rows][ldo], of which it takes `vecs` vectors of columns, the same columns of v weighted by s[row][key]. With `some`
- * below LANES there is one vector, and only so many of its columns exist. */
+ * below LANES there is one vector, and only so many of its columns exist. With `ahead` it asks for part `part` of `parts` of the values to
+ * come. */
 DECODE_INLINE void accumulate_slice(float *o, int64_t ldo, float s[][DECODE_KEYS], struct stream v, int64_t keys, int64_t d,
-                                    int64_t some, const int rows, const int vecs, const bool ahead, const uint32_t dtype)
+                                    int64_t some, const int rows, const int vecs, const bool ahead, const int part, const int parts,
+                                    const uint32_t dtype)
 {
     vf acc[DECODE_GROUP][DECODE_SLICE];
 #pragma GCC unroll 2
@@ -121,7 +128,9 @@ DECODE_INLINE void accumulate_slice(float *o, int64_t ldo, float s[][DECODE_KEYS
         vf lane[DECODE_SLICE];
         const char *row = v.first + key * v.step;
         if (ahead)
-            fetch(row + AHEAD * v.step + d * (int64_t)dtype_size(dtype), vecs * LANES * (int64_t)dtype_size(dtype));
+            fetch(row + AHEAD * v.step + d * (int64_t)dtype_size(dtype) +
+                      part * (vecs * LANES * (int64_t)dtype_size(dtype) / parts),
+                  vecs * LANES * (int64_t)dtype_size(dtype) / parts);
 #pragma GCC unroll 8
         for (int n = 0; n < vecs; n++)
             lane[n] = some < LANES ? vf_from_some(row, d, dtype, some) : vf_from(row, d + n * LANES, dtype);
@@ -142,15 +151,15 @@ DECODE_INLINE void accumulate_slice(float *o, int64_t ldo, float s[][DECODE_KEYS
 
 /* All columns for `rows` rows. */
 DECODE_INLINE void decode_accumulate(float *o, int64_t ldo, float s[][DECODE_KEYS], struct stream v, int64_t keys, int64_t dim,
-                                     const int rows, const bool ahead, const uint32_t dtype)
+                                     const int rows, const bool ahead, const int part, const int parts, const uint32_t dtype)
 {
     int64_t d = 0;
     for (; d + DECODE_SLICE * LANES <= dim; d += DECODE_SLICE * LANES)
-        accumulate_slice(o, ldo, s, v, keys, d, LANES, rows, DECODE_SLICE, ahead, dtype);
+        accumulate_slice(o, ldo, s, v, keys, d, LANES, rows, DECODE_SLICE, ahead, part, parts, dtype);
     for (; d + LANES <= dim; d += LANES)
-        accumulate_slice(o, ldo, s, v, keys, d, LANES, rows, 1, ahead, dtype);
+        accumulate_slice(o, ldo, s, v, keys, d, LANES, rows, 1, ahead, part, parts, dtype);
     if (d < dim)
-        accumulate_slice(o, ldo, s, v, keys, d, dim - d, rows, 1, ahead, dtype);
+        accumulate_slice(o, ldo, s, v, keys, d, dim - d, rows, 1, ahead, part, parts, dtype);
 }
 
 /* Softcap, ALiBi, bias and mask for one row; `key` is the number of the first key and `padded` a multiple of LANES. */
@@ -219,24 +228,47 @@ DECODE_INLINE void dots_of(struct decode *x, int64_t at, int64_t first, int64_t 
         decode_dots((void *)&x->s[r][at], x->q + r * x->dim_q, x->dim_q, k, end - first, p->dim, 1, dtype);
 }
 
-/* The same for values, a few at a time, so that those read for the first rows are in the first-level cache for the others. */
+#ifdef FAR_VALUE_KEYS
+static bool is_far(const struct decode *x, const uint32_t dtype)
+{
+    const attest_problem *p = x->task->problem;
+    double keys = (double)p->batch * (double)p->heads_kv * (double)p->seq_kv;
+    return dtype == ATTEST_F32 && x->rows >= 2 * DECODE_GROUP && p->dim_v >= DECODE_SLICE * LANES &&
+           keys * (double)((p->dim + p->dim_v) * (int64_t)dtype_size(dtype)) > FAR_BYTES;
+}
+#else
+enum { FAR_VALUE_KEYS = VALUE_KEYS };
+#define is_far(x, dtype) 0
+#endif
+
+/* The same for values, a few at a time, so that those read for the first rows are in the first-level cache for the others. The first
+ * rows ask for what all rows will read. */
 DECODE_INLINE void values_of(struct decode *x, int64_t at, int64_t first, int64_t end, const uint32_t dtype)
 {
     const attest_problem *p = x->task->problem;
     struct stream v = stream_get(x->task, true, first);
+    const bool far = is_far(x, dtype);
+    const int64_t most = far ? FAR_VALUE_KEYS : VALUE_KEYS;
     for (int64_t n = 0, count; n < end - first; n += count) {
         struct stream few = {v.first + n * v.step, v.step};
-        count = end - first - n < VALUE_KEYS ? end - first - n : VALUE_KEYS;
+        count = end - first - n < most ? end - first - n : most;
         int64_t r = 0;
-        if (x->rows >= DECODE_GROUP) { /* the first rows ask for what all rows will read */
-            decode_accumulate(x->o, x->dim_o, (void *)&x->s[0][at + n], few, count, p->dim_v, DECODE_GROUP, true, dtype);
+        if (far) {
+            decode_accumulate(x->o, x->dim_o, (void *)&x->s[0][at + n], few, count, p->dim_v, DECODE_GROUP, true, 0, 2, dtype);
+            r = DECODE_GROUP;
+            decode_accumulate(x->o + r * x->dim_o, x->dim_o, (void *)&x->s[r][at + n], few, count, p->dim_v, DECODE_GROUP, true, 1,
+                              2, dtype);
+            r = 2 * DECODE_GROUP;
+        } else if (x->rows >= DECODE_GROUP) {
+            decode_accumulate(x->o, x->dim_o, (void *)&x->s[0][at + n], few, count, p->dim_v, DECODE_GROUP, true, 0, 1, dtype);
             r = DECODE_GROUP;
         }
         for (; r + DECODE_GROUP <= x->rows; r += DECODE_GROUP)
-            decode_accumulate(x->o + r * x->dim_o, x->dim_o, (void *)&x->s[r][at + n], few, count, p->dim_v, DECODE_GROUP, false,
-                              dtype);
+            decode_accumulate(x->o + r * x->dim_o, x->dim_o, (void *)&x->s[r][at + n], few, count, p->dim_v, DECODE_GROUP, false, 0,
+                              1, dtype);
         for (; r < x->rows; r++)
-            decode_accumulate(x->o + r * x->dim_o, x->dim_o, (void *)&x->s[r][at + n], few, count, p->dim_v, 1, r == 0, dtype);
+            decode_accumulate(x->o + r * x->dim_o, x->dim_o, (void *)&x->s[r][at + n], few, count, p->dim_v, 1, r == 0, 0, 1,
+                              dtype);
     }
 }
 
