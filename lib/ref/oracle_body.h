@@ -76,9 +76,12 @@ static unsigned char score(const attest_problem *p, const attest_tensors *t, int
     }
 
     int64_t q = query_offset(p, t, b, h, i), k = key_offset(p, t, p->stride_k, b, h / (p->heads_q / p->heads_kv), j);
+    const uint32_t dtype = p->dtype; /* a copy, so that the compiler need not look at it again behind each conversion */
+    const int64_t dim = p->dim;
+    const void *Q = t->q, *K = t->k;
     REAL dot = 0;
-    for (int64_t d = 0; d < p->dim; d++)
-        dot += number_at(t->q, p->dtype, q + d) * number_at(t->k, p->dtype, k + d);
+    for (int64_t d = 0; d < dim; d++)
+        dot += number_at(Q, dtype, q + d) * number_at(K, dtype, k + d);
     REAL s = (REAL)p->scale * dot;
     if (p->flags & ATTEST_SOFTCAP)
         s = (REAL)p->softcap * REAL_TANH(s / (REAL)p->softcap);
@@ -101,6 +104,9 @@ void ORACLE(const attest_problem *p, const attest_tensors *t, int64_t b, int64_t
 {
     int64_t first, end;
     key_range(p, t, b, i, &first, &end);
+    const uint32_t dtype = p->dtype;
+    const int64_t dim_v = p->dim_v;
+    const void *V = t->v;
     REAL *s = scratch;                                         /* [seq_kv] the scores */
     unsigned char *visible = (unsigned char *)(s + p->seq_kv); /* [seq_kv] */
 
@@ -119,8 +125,9 @@ void ORACLE(const attest_problem *p, const attest_tensors *t, int64_t b, int64_t
             REAL weight = REAL_EXP(s[j] - shift);
             sum += weight;
             int64_t v = key_offset(p, t, p->stride_v, b, h / (p->heads_q / p->heads_kv), j);
-            for (int64_t d = 0; d < p->dim_v; d++)
-                row[d] += (REAL)ROUND_P(weight, p->dtype) * number_at(t->v, p->dtype, v + d);
+            const REAL rounded = (REAL)ROUND_P(weight, dtype);
+            for (int64_t d = 0; d < dim_v; d++)
+                row[d] += rounded * number_at(V, dtype, v + d);
         }
 
     /* No weight at all, not even a sink's: an empty row. */
