@@ -63,7 +63,6 @@ mutant attention_sm90.cuh "weights that are too large for 16 bits" 's/RISE = 10/
 dim=128 mutant attention_sm90.cuh "weights that are too large for 16 bits, by their sums" 's/LARGEST = 1024/LARGEST = 1e30f/' fwd:f16:b1:h1:s600:d128:scale=8
 mutant $kernel "a wait for the wrong phase" 's/ FULL, 0, 0}, v = k/ FULL, 0, 1}, v = k/' fwd:f16:b1:h1:s300:d64
 mutant $kernel "a copy into K's place without a wait" 's/barrier_wait(kv.barrier + KV_TO_FREE, kv.parity);//' fwd:f16:b1:h1:s600:d64
-mutant attention_sm90.cuh "a missing barrier behind the blanking of V" '/proxy_fence(); \/\/ written by/{n;d}' fwd:f16:b1:h1:sq70:skv200:d64:causal
 mutant $kernel "a tile's note written over before its end" 's/NOTES = 8/NOTES = 1/' fwd:f16:b1:h9:s300:d64
 mutant $kernel "the sums of the next tile" 's/before.number), before_rows, O/before.number), rows, O/' fwd:f16:b1:h9:s300:d64
 mutant $kernel "a block of V left to others without a word" 's/warp_arrive(left.barrier + KV_TO_FREE);//' fwd:f16:b1:h9:s400:d64:causal
@@ -78,6 +77,7 @@ kernel=cuda_fwd_sm90_many.cu
 mutant $kernel "barriers waited at before they are there" 's|__syncthreads(); // the barriers are there||' fwd:f16:b1:h1:s100:d64
 mutant $kernel "a stage that nobody fills again" 's/== all - 1/== all/' fwd:f16:b1:h1:sq128:skv900:d64
 mutant $kernel "a missing rescale" 's/^ *rescale(O, carry);/;/' fwd:f16:b1:h1:s300:d64:scale=2
+mutant attention_sm90.cuh "a missing barrier behind the blanking of V" '/proxy_fence(); \/\/ written by/{n;d}' fwd:f16:b1:h1:sq130:skv200:d64:causal
 mutant $kernel "V that is not blanked" 's/^        blank(k_at .*/        ;/' fwd:f16:b1:h1:sq70:skv200:d64:causal
 mutant $kernel "scores read before they are there" '0,/wgmma_wait<0>();/s/wgmma_wait<0>();//' fwd:f16:b1:h1:s100:d64
 check "a kernel with bulk copies and wgmma is right, f16 d128" tests/cuda/emulate.sh tests/cuda/sample_sm90.cu sm_90a f16 128
