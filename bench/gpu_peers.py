@@ -288,21 +288,25 @@ def checked_sets(problem):
     return max(1, min(CHECKED_MOST, CHECKED_OUTPUTS // math.prod(problem.shape_q)))
 
 
+def succeeds(name, results, work):
+    """Whether the work is done and its result is not False; why it cannot be done is written into the place of `name`."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            return work() is not False
+        except RuntimeError as error:
+            results[name] = {"unavailable": reason_of(error, caught)}
+            return False
+
+
 def check_all(problem, sets, entries, results):
-    """The entries that can run the problem and are right. The errors are written into their results; why one cannot, into its place there."""
-    left = dict(entries)
+    """The entries that can run the problem and are right. The errors are written into their results."""
+    left = entries
     for number in range(checked_sets(problem)):
         tensors = sets[number] if number < len(sets) else inputs(problem, number)
         answer = exact(problem, *tensors[:3])
-        for name, entry in list(left.items()):
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                try:
-                    if not entry.check(problem, tensors, answer):
-                        del left[name]
-                except RuntimeError as error:
-                    results[name] = {"unavailable": reason_of(error, caught)}
-                    del left[name]
+        left = {name: entry for name, entry in left.items()
+                if succeeds(name, results, lambda entry=entry: entry.check(problem, tensors, answer))}
     return left
 
 
@@ -335,13 +339,8 @@ def run_cell(group, problem, words, attest, settings, kernel):
     sets = [inputs(problem, seed) for seed in range(count)]
     entries, results = entries_of(problem, words, attest, kernel, settings.get("candidates"))
     results.update({name: entry.result for name, entry in entries.items()})
-    ready = []
-    for name, entry in check_all(problem, sets, entries, results).items():
-        try:
-            entry.capture(sets, settings["sample_ms"])
-            ready.append(entry)
-        except RuntimeError as error:
-            results[name] = {"unavailable": str(error)}
+    ready = [entry for name, entry in check_all(problem, sets, entries, results).items()
+             if succeeds(name, results, lambda entry=entry: entry.capture(sets, settings["sample_ms"]))]
 
     order = random.Random(1)
     for number in range(settings["rounds"]):

@@ -126,8 +126,9 @@ int main(int argc, char **argv)
     int count = argc > 1 ? argc - 1 : (int)(sizeof usual / sizeof *usual);
     attest_context *context = NULL;
     attest_status status = attest_context_create_on("cuda", &context);
-    if (status == ATTEST_OK)
-        printf("%-69s launch %5.2f us\n", "(a kernel that does nothing)", 1e6 * launch_cost());
+    double launch = status == ATTEST_OK ? launch_cost() : -1;
+    if (launch >= 0)
+        printf("%-69s launch %5.2f us\n", "(a kernel that does nothing)", 1e6 * launch);
     for (int i = 0; i < count && status == ATTEST_OK; i++) {
         const char *text = argc > 1 ? argv[1 + i] : usual[i];
         attest_problem problem;

@@ -101,8 +101,11 @@ static void library(void)
     char pattern[256], *lister = cuda_tool_find("cuobjdump"), *text = malloc(ROOM);
     glob_t images = {0};
     snprintf(pattern, sizeof pattern, "%s/cuda/*.sm_90a.cubin", build ? build : "build");
-    if (glob(pattern, 0, NULL, &images) != 0 || !lister || !text) {
-        tap_skip(lister ? "this build has no CUDA kernels" : "cuobjdump is not here: it comes with the CUDA toolkit");
+    bool any = glob(pattern, 0, NULL, &images) == 0, must = any && getenv("CI"); /* CI has all tools */
+    if (!any || !lister || !text) {
+        if (!must)
+            tap_skip(any ? "cuobjdump is not here: it comes with the CUDA toolkit" : "this build has no CUDA kernels");
+        tap_check(!must, "there are images, and no cuobjdump to list them");
         images.gl_pathc = 0;
     }
     for (size_t i = 0; i < images.gl_pathc; i++) {
