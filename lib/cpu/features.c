@@ -38,7 +38,7 @@ static unsigned look(void)
         return 0;
     uint64_t state = saved_state();
     bool avx2 = b >> 5 & 1, f = b >> 16 & 1, dq = b >> 17 & 1, bw = b >> 30 & 1, vl = b >> 31 & 1;
-    bool amx_bf16 = d >> 22 & 1, amx_tile = d >> 24 & 1;
+    bool vbmi = c >> 1 & 1, amx_bf16 = d >> 22 & 1, amx_tile = d >> 24 & 1;
     bool bf16 = __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1);
     if (avx2 && fma && f16c && (state & 6) == 6)
         set |= FEATURE_AVX2;
@@ -46,7 +46,7 @@ static unsigned look(void)
         set |= FEATURE_AVX512;
     if ((set & FEATURE_AVX512) && bf16)
         set |= FEATURE_AVX512BF16;
-    if ((set & FEATURE_AVX512BF16) && amx_tile && amx_bf16 && (state & 0x60000) == 0x60000 && amx_granted())
+    if ((set & FEATURE_AVX512BF16) && vbmi && amx_tile && amx_bf16 && (state & 0x60000) == 0x60000 && amx_granted())
         set |= FEATURE_AMX;
     return set;
 }

@@ -1,7 +1,7 @@
 /*
  * kernel_code.h - the end of every kernel file: its table. The includer defines KERNEL, which is also the stem of its file name,
- * and what the table says of it: DTYPES, REFUSES, NEEDS, SUMMARY. Compiled alone with ATTEST_STANDALONE, the file is a kernel as
- * anyone else would write one, and that is how it is proven.
+ * and what the table says of it: DTYPES, REFUSES, NEEDS, SUMMARY, and if it prepares keys PREPARE and SHARED_SIZE. Compiled alone
+ * with ATTEST_STANDALONE, the file is a kernel as anyone else would write one, and that is how it is proven.
  */
 static void tile(const attest_task *task, void *scratch)
 {
@@ -31,9 +31,9 @@ const attest_cpu_kernel KERNEL = {
     .summary = SUMMARY,
     .tile = tile,
     .scratch_size = scratch_size,
-#ifdef TILE_MATRIX_UNIT
-    .shared_size = v_size,
-    .prepare = prepare_v,
+#ifdef PREPARE
+    .shared_size = SHARED_SIZE,
+    .prepare = PREPARE,
 #endif
     .row_step = MICRO_ROWS,
     .rows_wanted = ROWS_WANTED,

@@ -1,5 +1,5 @@
 /*
- * rows_tile.h - flash attention with the query rows in vector lanes: the prefill path of every CPU kernel.
+ * rows_tile.h - flash attention with the query rows in vector lanes: the prefill path of every CPU kernel but AMX.
  *
  * Contract: any problem (with PAIR 2: without a bias, whose -inf may hide one key of a pair); any row count. Included once by each
  * kernel file, behind its vocabulary (vec_*.h, vec_math.h) and these:
@@ -13,7 +13,6 @@
  *     vf_step(a, b, c)        c + a * b, over the pair if PAIR is 2
  *     copy_row, interleave_rows, pair_exp2, pair_weights
  *                             if PAIR is 2: make pairs of two rows of V, and of the weights of two keys
- *     TILE_MATRIX_UNIT        if defined: the header with the kernel's own qk_block, pv_block and way of packing V
  *
  * Algorithm, for a tile of rows and each block of BLOCK_KEYS keys:
  *     S^T = K Q^T         [keys][rows]     K as it lies in memory, Q transposed once per tile
@@ -186,12 +185,6 @@ static void pack_k(struct tile *tile, struct span span)
     }
 }
 
-#ifdef TILE_MATRIX_UNIT
-#include TILE_MATRIX_UNIT
-#else
-static void matrix_unit_begin(void) {}
-static void matrix_unit_end(void) {}
-
 /* V in panels of TILE_KEYS columns, so that the product with P reads it front to back. */
 static void pack_v(struct tile *tile, struct span span)
 {
@@ -292,7 +285,6 @@ INLINE void pv_block(const struct tile *tile, float *o, int64_t v_from, int64_t 
                 vf_store(out + i * MICRO_ROWS + v * LANES, acc[i][v]);
     }
 }
-#endif
 
 /* ---- modifiers and masks --------------------------------------------------------------------------------------------------- */
 
@@ -571,7 +563,6 @@ static void rows_tile(const attest_task *task, void *scratch)
     tile.quick = PAIR == 1 ? !tile.natural : p->dtype_o == ATTEST_BF16 && !has(p, ATTEST_LSE) && !task->partial;
     tile.m_unit = tile.natural ? 1 : PAIR == 1 || tile.modify ? 1 / LOG2E : tile.unit_scale / LOG2E;
     rows_begin(&tile);
-    matrix_unit_begin();
 
     struct reach whole = reach_of(&tile, 0, tile.rows);
     for (int64_t block = whole.lo / BLOCK_KEYS * BLOCK_KEYS; block < whole.hi; block += BLOCK_KEYS) {
@@ -607,7 +598,6 @@ static void rows_tile(const attest_task *task, void *scratch)
             }
         }
     }
-    matrix_unit_end();
     rows_end(&tile);
 }
 
