@@ -370,11 +370,12 @@ INLINE void pv_block(const struct tile *tile, int64_t row, int64_t at, int64_t s
  * f is too large by, in the same unit, comes out of a table for its upper seven bits; and what is left are the bits, shifted by
  * two. The table also rounds: the relative error of a weight has a standard deviation of 0.00170, and rounding alone has 0.00166.
  *
- * m is the largest score among the first keys that a row sees, and stays unless a weight would become 1, which is 64 times that of
+ * m is the largest score among the first keys that a row sees, and stays unless a weight would become 1, which is 4096 times that of
  * m: so there is no maximum to be known before weights can be made, and O is hardly ever multiplied. What all weights of a row have
  * in common is of no matter, since O is divided by the sum of the weights as they are. It comes from the matrix unit, as one more
- * column of V that is all ones, and so a row with one dominant key still returns its value. */
-enum { QUICK_BIAS = 121, QUICK_TOP = 512 * 127 - 1 };
+ * column of V that is all ones, and so a row with one dominant key still returns its value. The room above m has a price: products
+ * below 2^-126 are 0 in the matrix unit, and the weight of m is 2^-12, so values of V below 2^-114 may count as 0. */
+enum { QUICK_BIAS = 115, QUICK_TOP = 512 * 127 - 1 };
 
 static const uint8_t quick_correction[128] __attribute__((aligned(64))) = {
     1,  1,  3,  4,  5,  6,  8,  8,  9,  11, 12, 12, 14, 15, 16, 16, 18, 19, 20, 20, 22, 23, 24, 24, 25, 26, 27, 28, 28, 29, 30, 31,
