@@ -32,13 +32,14 @@
  * cuda_fwd_sm90 hides latencies by warps that have parts to play, and by tiles that run into each other. Here the multiprocessor does:
  * it has two blocks of two warpgroups each, and while some wait the others compute. One thread asks for all that there is room for when
  * a block begins. Where a tile has more than STAGES blocks of keys, whichever warp is the last to have read one asks for the next one
- * into its place. Nobody waits for anyone. A grid is launched before the one ahead of it has ended (pdl), and gets ready meanwhile.
+ * into its place. Nobody waits for anyone. A grid is launched before the one ahead of it has ended (pdl), and gets ready meanwhile: what
+ * its first blocks begin with is brought to the L2 cache.
  *
  * A warpgroup has 64 rows:
  *
  *     for each block of keys:
  *         S = Q K^T
- *         m, and O and l with it, is raised if a score is far above it
+ *         m, and O and l with it, is raised if a score is far above it: if its weight would count for much
  *         P = 2^(S - m), l += sum(P), in two halves: O += P V of the first is under way beside the exponentials of the second
  *     O / l is written from registers, and LSE
  *
@@ -51,10 +52,10 @@
  *     K_FULL[stage]   a copy of K    all warpgroups
  *     V_FULL[stage]   a copy of V    all warpgroups
  *
- * What a warpgroup does with its rows is in attention_sm90.cuh.
+ * What a warpgroup does with its rows is in attention_sm90.cuh and attention_sm90_many.cuh.
  */
 #define KEYS ATTEST_TILE_KV
-#include "attention_sm90.cuh"
+#include "attention_sm90_many.cuh"
 
 constexpr int STAGES = ATTEST_STAGES, GROUPS = TILE_Q / GROUP_Q, BLOCKS_PER_SM = 2;
 constexpr int SHARED_Q = 0, SHARED_K = Q_BYTES, SHARED_V = SHARED_K + STAGES * KV_BYTES,
@@ -89,9 +90,42 @@ __device__ inline void copy_block(const attest_cuda_args &args, const attest_cud
     copy_keys(args, &maps.map[2], work.tile, to + TO_V, full + TO_V_BARRIER, block * KEYS, work.keys.end);
 }
 
+// Blocks that run at the same time: those that are there when a grid begins, and those that follow each other in one place.
+__device__ inline int blocks_at_once()
+{
+    int multiprocessors = 1;
+#ifdef __CUDA_ARCH__
+    asm("mov.u32 %0, %%nsmid;" : "=r"(multiprocessors));
+#endif
+    return BLOCKS_PER_SM * multiprocessors;
+}
+
+// Of a tile of a plain problem, Q and the first blocks of K and V are brought to the L2 cache.
+__device__ inline void prefetch_tile(const attest_cuda_maps &maps, const Work &work)
+{
+    map_prefetch_5(&maps.map[0], 0, 0, work.tile.row_begin, work.tile.slot, work.tile.batch);
+#pragma unroll 1
+    for (int block = work.first; block < min(work.end, work.first + STAGES); block++) {
+        map_prefetch_4(&maps.map[1], 0, block * KEYS, work.tile.head_kv, work.tile.batch);
+        map_prefetch_4(&maps.map[2], 0, block * KEYS, work.tile.head_kv, work.tile.batch);
+    }
+}
+
+// A slot that is one tile, whose keys are one block, is done as soon as it is there: the next one must be on its way by then.
+__device__ inline void prefetch_next(const attest_cuda_args &args, const attest_cuda_maps &maps, Work work)
+{
+    if (gridDim.x > 1 || work.end - work.first > 1)
+        return;
+    const int slot = work.tile.slot + blocks_at_once(), batches = attest_divide(slot, args.slots);
+    work.tile.slot = work.tile.head_kv = slot - batches * args.slots;
+    work.tile.batch += batches;
+    if (work.tile.batch < args.batch)
+        prefetch_tile(maps, work);
+}
+
 // All that there is room for.
 __device__ inline void copy_first(const attest_cuda_args &args, const attest_cuda_maps &maps, const Work &work,
-                                  unsigned char *shared, uint32_t base)
+                                  unsigned char *shared, uint32_t base, bool plain)
 {
     barrier_init(base + Q_FULL, 1);
 #pragma unroll
@@ -101,6 +135,9 @@ __device__ inline void copy_first(const attest_cuda_args &args, const attest_cud
         *reinterpret_cast<int *>(shared + READERS + 4 * stage) = 0;
     }
     barrier_init_fence();
+    const int number = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+    if (plain && number < blocks_at_once())
+        prefetch_tile(maps, work);
     grid_wait_previous(); // before anything is read; nobody writes before this thread has come to the barrier for all
     if (work.first == work.end)
         return;
@@ -108,6 +145,8 @@ __device__ inline void copy_first(const attest_cuda_args &args, const attest_cud
 #pragma unroll 1
     for (int stage = 0; stage < STAGES && work.first + stage < work.end; stage++)
         copy_block(args, maps, work, base, stage, work.first + stage);
+    if (plain)
+        prefetch_next(args, maps, work);
 }
 
 // For a warp that has read a block. The last one that has asks for the block that comes into its place.
@@ -155,104 +194,12 @@ __device__ inline void begin_output(Output &O, const PartWeights &P, uint32_t v_
     wgmma_commit();
 }
 
-// Of the columns a thread has of a row, which are 8 n and 8 n + 1 for all n, those below `end`: bits 2 n and 2 n + 1.
-__device__ inline uint32_t columns_below(int end)
-{
-    const int whole = attest_clamp(end, 0, KEYS), bits = whole / 8 * 2 + min(whole % 8, 2);
-    return bits >= 32 ? ~0u : (1u << bits) - 1;
-}
-
-// What a row does not see becomes -inf. `first` is the block's first key. What it sees is a set of bits, from which the compiler makes
-// predicates seven at a time.
-template <int COUNT>
-__device__ inline void hide_bits(const attest_cuda_args &args, const attest_sequence &sequence, float (&S)[COUNT], int r, int first)
-{
-    static_assert(COUNT <= 64, "a row's columns are the bits of a word");
-    const int key = first + threadIdx.x % 4 * 2;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const attest_span sees = attest_row_visible(args, sequence, row_in_sequence(args, r + half * 8));
-        const uint32_t seen = columns_below(sees.end - key) & ~columns_below(sees.begin - key);
-#pragma unroll
-        for (int n = 0; n < COUNT / 4; n++)
-#pragma unroll
-            for (int e = 0; e < 2; e++)
-                if (!(seen >> (n * 2 + e) & 1))
-                    S[n * 4 + half * 2 + e] = minus_infinity();
-    }
-}
-
-// What is subtracted from scores in units of log2. Rounded, so that it is the same wherever m is.
-__device__ inline float base_of(float m, float c)
-{
-    return m == minus_infinity() ? 0 : __fmul_rn(m, c);
-}
-
-// The largest of a thread's scores of each of its rows.
-template <int COUNT> __device__ inline void largest(const float (&S)[COUNT], float (&most)[2])
-{
-    float of[2][2]; // of even and of odd columns: more that can be done at a time
-#pragma unroll
-    for (int n = 0; n < 4; n++)
-        of[n / 2][n % 2] = S[n];
-#pragma unroll
-    for (int n = 4; n < COUNT; n++)
-        of[n / 2 % 2][n % 2] = fmaxf(of[n / 2 % 2][n % 2], S[n]);
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-        most[half] = fmaxf(of[half][0], of[half][1]);
-}
-
-// Whether no score is far above m, in no row of the warp: then m may stay as it is, and weights are at most 2^RISE. Not if m is -inf.
-template <int COUNT> __device__ inline bool is_near(const float (&S)[COUNT], const Rows &rows, float c)
-{
-    float most[2];
-    largest(S, most);
-    bool near = true;
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-        near = near && fmaf(most[half], c, -__fmul_rn(rows.m[half], c)) <= RISE;
-    return __all_sync(ALL_LANES, near);
-}
-
-// m becomes the maximum of the scores too; `carry` is what O and l so far are to be multiplied with.
-template <int COUNT> __device__ inline void raise_to(const float (&S)[COUNT], Rows &rows, float (&carry)[2], float c)
-{
-    float most[2];
-    largest(S, most);
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        float m = fmaxf(rows.m[half], most[half]);
-        m = fmaxf(m, __shfl_xor_sync(ALL_LANES, m, 1));
-        m = fmaxf(m, __shfl_xor_sync(ALL_LANES, m, 2));
-        carry[half] = exp2_fast(__fmul_rn(rows.m[half], c) - base_of(m, c));
-        rows.m[half] = m;
-    }
-}
-
-// The weights of one half with m as it is, rounded; and their sums.
-template <int part, int COUNT> __device__ inline void weigh_part(PartWeights &P, const float (&S)[COUNT], Rows &rows, float c)
-{
-    const float base[2] = {base_of(rows.m[0], c), base_of(rows.m[1], c)};
-    float sum[2][2] = {{0, 0}, {0, 0}};
-#pragma unroll
-    for (int step = 0; step < PART_STEPS; step++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int n = (part * PART_STEPS + step) * 8 + i * 2;
-            const float x = exp2_fast(fmaf(S[n], c, -base[i % 2])), y = exp2_fast(fmaf(S[n + 1], c, -base[i % 2]));
-            sum[i % 2][0] += x, sum[i % 2][1] += y;
-            P[step][i] = pack(x, y);
-        }
-    rows.l[0] += sum[0][0] + sum[0][1], rows.l[1] += sum[1][0] + sum[1][1];
-}
-
 // The rows of a warpgroup.
 struct Own {
     int first_row, end; // the row; the key behind the last that some row sees
     attest_span all;    // keys that all rows see
     attest_span seen;   // keys that some row of the sequence sees
-    float c;
+    float c, unit;      // unit is 1 / c
     bool modified;
 };
 
@@ -260,7 +207,7 @@ struct Own {
 template <int PARTS>
 __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const attest_cuda_maps &maps, const Work &work,
                                              const Own &own, unsigned char *shared, uint32_t base, int group, int block, int stage,
-                                             uint32_t parity, Rows &rows, Output &O)
+                                             uint32_t parity, Rows &rows, float (&limit)[2], Output &O)
 {
     const uint32_t k_at = base + SHARED_K + stage * KV_BYTES, full = base + K_FULL + 8 * stage;
     const bool more = block > work.first, blanks = own.seen.begin > block * KEYS || own.seen.end < block * KEYS + KEYS;
@@ -275,7 +222,8 @@ __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const
             modify(args, S);
     if (block * KEYS < own.all.begin || block * KEYS + PARTS * PART_KEYS > own.all.end)
         hide_bits(args, work.tile.sequence, S, row_here(own.first_row), block * KEYS);
-    if (!is_near(S, rows, own.c)) {
+    const bool rises = !are_within(S, limit);
+    if (rises) {
         float carry[2];
         raise_to(S, rows, carry, own.c);
         rows.l[0] *= carry[0], rows.l[1] *= carry[1];
@@ -288,8 +236,10 @@ __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const
         blank(k_at + TO_V, own.seen, block * KEYS, 1 + group);
     begin_output(O, P[0], k_at + TO_V, more);
     if constexpr (PARTS == 2) {
-        weigh_part<1>(P[1], S, rows, own.c);
+        weigh_part<PART_KEYS>(P[1], S, rows, own.c);
         begin_output(O, P[1], k_at + TO_V + PART_KEYS * PITCH, true);
+        if (rises)
+            limits_of(rows, own.unit, far_of((work.end - work.first) * KEYS), (block - work.first + 1) * KEYS, limit);
     }
     wgmma_wait<0>();
     settle(O);
@@ -308,9 +258,11 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_cuda_ma
                      seen_by_all(args, tile, first_row),
                      seen_by_some(args, tile.sequence),
                      c,
+                     1 / c,
                      modified};
     // Blocks of which more than half is seen, or all that are; behind them at most one more. What is left over is for others.
     const int whole_end = min(work.end, (own.end + (modified ? KEYS - 1 : PART_KEYS - 1)) / KEYS);
+    float limit[2] = {minus_infinity(), minus_infinity()};
     rows_begin(rows);
     if (work.first < work.end)
         barrier_wait(base + Q_FULL, 0); // also without a key: a block must not end while a copy is on its way
@@ -320,36 +272,20 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_cuda_ma
     uint32_t parity = 0;
 #pragma unroll 1
     for (; block < whole_end; block++) {
-        attend_block<2>(args, maps, work, own, shared, base, group, block, stage, parity, rows, O);
+        attend_block<2>(args, maps, work, own, shared, base, group, block, stage, parity, rows, limit, O);
         if (++stage == STAGES) {
             stage = 0;
             parity ^= 1;
         }
     }
     if (block < work.end && block * KEYS < own.end)
-        attend_block<1>(args, maps, work, own, shared, base, group, block, stage, parity, rows, O);
-}
-
-/* ---- the end ---- */
-
-__device__ inline void write_rows(const attest_cuda_args &args, const attest_tile &tile, Rows &rows, const Output &O, float c,
-                                  int group)
-{
-    const int r = row_here(tile.row_begin + group * GROUP_Q);
-    rows_end(rows, c);
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const int row = r + half * 8;
-        const float factor = finish_row(args, tile, row, rows.m[half], rows.l[half], threadIdx.x % 4 == 0);
-        uint16_t *to = row_of_o(args, tile, row);
-        write_row(args, to, O, half, factor, row < tile.row_end);
-    }
+        attend_block<1>(args, maps, work, own, shared, base, group, block, stage, parity, rows, limit, O);
 }
 
 /* ---- a tile ---- */
 
 __device__ __forceinline__ void compute_tile(const attest_cuda_args &args, const attest_cuda_maps &maps, unsigned char *shared,
-                                             bool modified)
+                                             bool modified, bool plain)
 {
     const uint32_t base = shared_address(shared);
     const int warp = attest_uniform(threadIdx.x / 32), group = warp / (GROUP_THREADS / 32);
@@ -357,7 +293,7 @@ __device__ __forceinline__ void compute_tile(const attest_cuda_args &args, const
     if (work.tile.row_begin >= work.tile.row_end)
         return;
     if (warp == 0 && elect_one())
-        copy_first(args, maps, work, shared, base);
+        copy_first(args, maps, work, shared, base, plain);
     __syncthreads(); // the barriers are there
     if (group >= groups_of(work))
         return;
@@ -375,9 +311,9 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, BLOCKS_PER_SM)
     grid_allow_next();
     if (!is_plain(args)) {
         grid_wait_previous(); // lengths are read
-        compute_tile(args, maps, shared, needs_modifying(args));
+        compute_tile(args, maps, shared, needs_modifying(args), false);
         return;
     }
     const attest_cuda_args plain = plain_args(args);
-    compute_tile(plain, maps, shared, false);
+    compute_tile(plain, maps, shared, false, true);
 }
