@@ -7,8 +7,8 @@ need g++
 export EMULATED_CACHE="$work" BUILD CC
 long=${ATTEST_TEST_LONG:-}
 
-for variant in "sm90 sm_90a f16 64" "sm90_many sm_90a bf16 64" "sm90_short sm_90a bf16 128" "sm90_split sm_90 f16 64" \
-    ${long:+"sm90 sm_90a bf16 96" "sm90 sm_90a bf16 128" "sm90 sm_90a f16 192" "sm90 sm_90a bf16 256" "sm90_many sm_90a f16 64" "sm90_short sm_90a f16 64" "sm90_split sm_90 bf16 192"}; do
+for variant in "sm90 sm_90a f16 64" "sm90_many sm_90a bf16 64" "sm90_heads sm_90a bf16 128" "sm90_short sm_90a bf16 128" "sm90_split sm_90 f16 64" \
+    ${long:+"sm90 sm_90a bf16 96" "sm90 sm_90a bf16 128" "sm90 sm_90a f16 192" "sm90 sm_90a bf16 256" "sm90_many sm_90a f16 64" "sm90_heads sm_90a f16 96" "sm90_short sm_90a f16 64" "sm90_split sm_90 bf16 192"}; do
     # shellcheck disable=SC2086
     set -- $variant
     check "cuda_fwd_$1 is right, $3 d$4" tests/cuda/emulate.sh "lib/cuda/kernels/cuda_fwd_$1.cu" "$2" "$3" "$4"
@@ -24,6 +24,10 @@ check "cuda_fwd_sm90 is right on some problems, f16 d192" tests/cuda/emulate.sh 
 check "cuda_fwd_sm90_many is right where stages are filled again" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_many.cu sm_90a f16 64 \
     fwd:f16:b1:h2:s900:d64:causal:lse fwd:f16:b1:h1:sq130:skv1000:d64 fwd:f16:b1:hq4:hkv2:sq140:skv700:d64:wl=300:lse \
     fwd:f16:b2:h1:sq70:skv600:d64:page=32,40:lens fwd:f16:b1:h1:sq200:skv650:d40:causal:br:softcap=5 fwd:f16:b1:h1:s300:d64:scale=-0.1:causal fwd:f16:b1:h1:s400:d64:scale=2:lse
+# Blocks with several tiles; one, two and three blocks of keys, of which a warpgroup sees all, 96, 64 or none; tiles without keys; heads that share tiles.
+check "cuda_fwd_sm90_heads is right from tile to tile" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_heads.cu sm_90a f16 128 \
+    fwd:f16:b3:h5:s384:d128 fwd:f16:b2:h3:s380:d128:causal:lse fwd:f16:b2:h9:s197:d128 fwd:f16:b5:h7:s100:d128 fwd:f16:b1:h9:sq300:skv20:d128:wl=10 \
+    fwd:f16:b2:hq6:hkv2:s97:d120:softcap=5:lse fwd:f16:b1:h3:s380:d128:scale=8 fwd:f16:b1:h2:sq60:skv900:d128:causal:br:sink
 # Eight and sixteen pieces; a ring that goes round; pages with a window that does not begin at one.
 check "cuda_fwd_sm90_split joins many pieces" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_split.cu sm_90 bf16 128 \
     fwd:bf16:b1:hq4:hkv1:sq3:skv1500:d128:lse:sink fwd:bf16:b1:h1:sq1:skv2100:d128:causal:br:lens fwd:bf16:b1:h1:sq1:skv8500:d128:lse \
@@ -43,6 +47,9 @@ mutant attention_sm90.cuh "heads that share tiles taken for a plain problem" 's/
 kernel=cuda_fwd_sm90_many.cu
 mutant $kernel "a copy before all warps have read" 's/== all - 1/== 0/' fwd:f16:b1:h1:sq128:skv900:d64
 mutant $kernel "half a block computed where more is seen" 's/modified ? KEYS - 1 : PART_KEYS - 1/0/' fwd:f16:b1:h1:s100:d64
+kernel=cuda_fwd_sm90_heads.cu
+dim=128 mutant $kernel "a tile's note written over before its end" 's/NOTES = 4/NOTES = 1/' fwd:f16:b1:h9:s300:d128
+dim=128 mutant $kernel "keys left out that are seen" 's/left > 96/left > 112/' fwd:f16:b1:h1:s110:d128
 kernel=cuda_fwd_sm90_split.cu arch=sm_90
 mutant $kernel "pieces read before they are there" 's|barrier_wait(shared_address(shared) + SENT, 0); // the pieces.*|;|' fwd:f16:b1:h1:sq4:skv1500:d64
 [ -n "$long" ] || finish
@@ -80,6 +87,11 @@ mutant $kernel "a missing rescale" 's/^ *rescale(O, carry);/;/' fwd:f16:b1:h1:s3
 mutant attention_sm90.cuh "a missing barrier behind the blanking of V" '/proxy_fence(); \/\/ written by/{n;d}' fwd:f16:b1:h1:sq130:skv200:d64:causal
 mutant $kernel "V that is not blanked" 's/^        blank(k_at .*/        ;/' fwd:f16:b1:h1:sq70:skv200:d64:causal
 mutant $kernel "scores read before they are there" '0,/wgmma_wait<0>();/s/wgmma_wait<0>();//' fwd:f16:b1:h1:s100:d64
+kernel=cuda_fwd_sm90_heads.cu
+dim=128 mutant $kernel "V given free before it has been read" \
+    '/^    warp_arrive(full + TO_V_BARRIER + TO_FREE);/{s/.*/;/;:a;n;ba};s/^    begin_output(O, P, .*/&\n    warp_arrive(full + TO_V_BARRIER + TO_FREE);/' fwd:f16:b1:h2:s380:d128
+dim=128 mutant $kernel "a missing rescale" 's/^ *rescale(O, carry);/;/' fwd:f16:b1:h1:s380:d128:scale=2
+dim=128 mutant $kernel "V that is not blanked" 's/^        blank(k_at .*/        ;/' fwd:f16:b1:h1:sq70:skv200:d128:causal
 check "a kernel with bulk copies and wgmma is right, f16 d128" tests/cuda/emulate.sh tests/cuda/sample_sm90.cu sm_90a f16 128
 kernel=sample_sm90.cu arch=sm_90a
 mutant sample_sm90.cu "a load into a buffer in use" 's/barrier_wait(barriers.empty(stage), .*//' fwd:f16:b1:h1:s300:d64
