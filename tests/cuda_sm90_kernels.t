@@ -28,6 +28,11 @@ check "cuda_fwd_sm90_many is right where stages are filled again" tests/cuda/emu
 check "cuda_fwd_sm90_heads is right from tile to tile" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_heads.cu sm_90a f16 128 \
     fwd:f16:b3:h5:s384:d128 fwd:f16:b2:h3:s380:d128:causal:lse fwd:f16:b2:h9:s197:d128 fwd:f16:b5:h7:s100:d128 fwd:f16:b1:h9:sq300:skv20:d128:wl=10 \
     fwd:f16:b2:hq6:hkv2:s97:d120:softcap=5:lse fwd:f16:b1:h3:s380:d128:scale=8 fwd:f16:b1:h2:sq60:skv900:d128:causal:br:sink
+# Places that are filled again, also by a warpgroup that has left off; halves of blocks; tiles that follow each other; one tile, and no key.
+check "cuda_fwd_sm90_short is right where places are filled again" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_short.cu sm_90a f16 64 \
+    fwd:f16:b1:h1:s1500:d64:causal:lse fwd:f16:b1:h1:s1500:d64:causal fwd:f16:b1:h1:sq130:skv1000:d64 fwd:f16:b1:h2:s900:d64:wl=100 \
+    fwd:f16:b2:h1:sq300:skv700:d64:page=32,40:lens fwd:f16:b1:h3:s384:d40 fwd:f16:b1:h2:sq60:skv50:d64 fwd:f16:b1:h1:sq200:skv20:d64:wl=10 \
+    fwd:f16:b1:hq4:hkv2:sq100:skv600:d64:causal:br:softcap=5 fwd:f16:b1:h1:s700:d64:scale=8:lse
 # Eight and sixteen pieces; a ring that goes round; pages with a window that does not begin at one.
 check "cuda_fwd_sm90_split joins many pieces" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_split.cu sm_90 bf16 128 \
     fwd:bf16:b1:hq4:hkv1:sq3:skv1500:d128:lse:sink fwd:bf16:b1:h1:sq1:skv2100:d128:causal:br:lens fwd:bf16:b1:h1:sq1:skv8500:d128:lse \
@@ -41,8 +46,8 @@ mutant attention_sm90.cuh "a missing fence behind the blanking of V" 's|proxy_fe
 dim=256 mutant $kernel "Q's place given free before it has been read" \
     's/^                warp_arrive(q.barrier + Q_TO_FREE);/;/;s/^        wgmma_wait<1>();/        if (here.block + 1 == here.end)\n warp_arrive(q.barrier + Q_TO_FREE);\n&/' fwd:f16:b1:h7:sq80:skv50:d256
 kernel=cuda_fwd_sm90_short.cu
-mutant $kernel "a copy before all warps have read" 's|named_barrier(1 + group, GROUP_THREADS); // the warpgroup has read it||' fwd:f16:b1:h1:sq100:skv600:d64
-mutant $kernel "parts of O read before they are there" 's|barrier_wait(left, 0); // all have left theirs||' fwd:f16:b1:h1:sq100:skv300:d64
+mutant $kernel "a copy before all warps have read" 's/== all - 1/== 0/' fwd:f16:b1:h1:sq128:skv1000:d64
+mutant $kernel "O of the other block read before it is there" 's|barrier_wait(sent, 0);||' fwd:f16:b1:h1:sq100:skv300:d64
 mutant attention_sm90.cuh "heads that share tiles taken for a plain problem" 's/args.pack == 1 &&/true \&\&/' fwd:f16:b1:hq4:hkv1:s100:d64
 kernel=cuda_fwd_sm90_many.cu
 mutant $kernel "a copy before all warps have read" 's/== all - 1/== 0/' fwd:f16:b1:h1:sq128:skv900:d64
@@ -74,11 +79,15 @@ mutant $kernel "a tile's note written over before its end" 's/NOTES = 8/NOTES = 
 mutant $kernel "the sums of the next tile" 's/before.number), before_rows, O/before.number), rows, O/' fwd:f16:b1:h9:s300:d64
 mutant $kernel "a block of V left to others without a word" 's/warp_arrive(left.barrier + KV_TO_FREE);//' fwd:f16:b1:h9:s400:d64:causal
 kernel=cuda_fwd_sm90_short.cu
-mutant $kernel "more keys than there is room for at once taken for fewer" 's/args.seq_kv <= ATTEST_TILE_KV/true/' fwd:f16:b1:h1:sq100:skv600:d64
-mutant $kernel "barriers waited at before they are there" 's|__syncthreads(); // the barriers are there||' fwd:f16:b1:h1:s100:d64
-mutant $kernel "scores of the second block read before they are there" 's/wgmma_wait<2>();/;/' fwd:f16:b1:h1:s300:d64
-mutant $kernel "columns left for the other warpgroup that are its own" 's/= group ? make_float4(O\[low\]/= !group ? make_float4(O[low]/' fwd:f16:b1:h1:s300:d64
-mutant $kernel "a block that ends while Q is on its way" 's|barrier_wait(base + Q_FULL.*||' fwd:f16:b1:h1:sq100:skv300:d64
+mutant $kernel "barriers waited at before they are there" 's|__syncthreads(); // the barriers are there||;s|cluster_wait(); .*||' fwd:f16:b1:h1:s100:d64
+mutant $kernel "what is sent to a block that may not have begun" 's|cluster_wait(); .*||' fwd:f16:b1:h1:sq300:skv20:d64:causal:br
+mutant $kernel "scores read before they are there" '0,/wgmma_wait<0>();/s/wgmma_wait<0>();//' fwd:f16:b1:h1:s300:d64
+mutant $kernel "m and l of the other block read before they are there" 's|barrier_wait(ended, 0);||' fwd:f16:b1:h1:s300:d64
+mutant $kernel "the row sent that is the other block's own" 's/rank ? make_float2/!rank ? make_float2/' fwd:f16:b1:h1:s300:d64
+mutant $kernel "a missing rescale" 's/^ *rescale(O, carry);/;/' fwd:f16:b1:h1:s700:d64:scale=2
+mutant $kernel "half a block left out" 's/^ *attend_block<kind, 1>.*/;/' fwd:f16:b1:h1:s384:d64
+mutant $kernel "a block of keys counted before it is there" 's|barrier_wait(scene.base + K_FULL + 8 \* place, parity);||' fwd:f16:b1:h1:s1500:d64:causal
+mutant $kernel "a block that ends while Q is on its way" 's|barrier_wait(.*// a block must not end.*||' fwd:f16:b1:h1:sq100:skv50:d64
 mutant attention_sm90.cuh "a wrong number of bytes announced" 's/(keys + rows - 1) \/ rows \* rows \* PITCH/keys * PITCH/' fwd:f16:b1:h1:sq100:skv100:d64:page=16,20
 kernel=cuda_fwd_sm90_many.cu
 mutant $kernel "barriers waited at before they are there" 's|__syncthreads(); // the barriers are there||' fwd:f16:b1:h1:s100:d64
