@@ -231,7 +231,7 @@ class Entry:
         self.call = call
         self.result = result
         self.outputs = {}
-        self.means = []
+        self.means, self.heads = [], []
 
     def check(self, problem, tensors, answer):
         """Adds the errors of one set of inputs against float64. False if the answer is wrong."""
@@ -244,7 +244,9 @@ class Entry:
             self.result["wrong"] = f"maximum error {worst}"
             return False
         self.means.append(error.mean().item())
-        self.result.update(max_error=max(worst, self.result.get("max_error", 0)), mean_error=statistics.fmean(self.means))
+        self.heads.append(error.amax((-2, -1)).mean().item())
+        self.result.update(max_error=max(worst, self.result.get("max_error", 0)), head_error=statistics.fmean(self.heads),
+                           mean_error=statistics.fmean(self.means))
         return True
 
     def capture(self, sets, sample_ms):

@@ -374,6 +374,13 @@ __device__ inline bool softmax_as_is(Weights &P, const Scores &S, Rows &rows, fl
     return true;
 }
 
+// Whether something holds for a lane of the four that have a row. What a row is to be must not depend on others of its warp: a query gives
+// the same bits whatever lies beside it.
+__device__ inline bool of_row(bool of_lane)
+{
+    return __ballot_sync(ALL_LANES, of_lane) >> (threadIdx.x & 28) & 15;
+}
+
 // Often no maximum has moved, and there is nothing to do.
 __device__ inline void rescale(Output &O, const float (&carry)[2])
 {

@@ -103,12 +103,13 @@ __device__ inline float far_of(int keys)
 // 2^RISE. With m its largest score, a row's largest weight is 1, and not rounded; below that it may be rounded like the others as long as
 // they are as many as to count for more. What weights are on average is seen from a lane's own sums, of a quarter of `keys`, where m has
 // been raised last. `unit` is 1 / c. Where a row has few keys, one of them counts for more: `far` is FAR at most.
-__device__ inline void limits_of(const Rows &rows, float unit, float far, int keys, float (&limit)[2])
+__device__ inline void limits_of(const Rows &rows, const bool (&rises)[2], float unit, float far, int keys, float (&limit)[2])
 {
     const float factor = far * 4 * reciprocal_fast((float)keys);
 #pragma unroll
     for (int half = 0; half < 2; half++)
-        limit[half] = fmaf(log2_fast(fminf(fmaxf(rows.l[half] * factor, 1), LARGEST)), unit, rows.m[half]);
+        if (rises[half])
+            limit[half] = fmaf(log2_fast(fminf(fmaxf(rows.l[half] * factor, 1), LARGEST)), unit, rows.m[half]);
 }
 
 // Whether no score of the warp is beyond its row's limit.
@@ -119,8 +120,11 @@ template <int COUNT> __device__ inline bool are_within(const float (&S)[COUNT], 
     return __all_sync(ALL_LANES, most[0] <= limit[0] && most[1] <= limit[1]);
 }
 
-// m becomes the maximum of the scores too; `carry` is what O and l so far are to be multiplied with.
-template <int COUNT> __device__ inline void raise_to(const float (&S)[COUNT], Rows &rows, float (&carry)[2], float c)
+// Where a score is beyond its row's limit, the row rises: m becomes the maximum of its scores too. `carry` is what O and l so far are to be
+// multiplied with.
+template <int COUNT>
+__device__ inline void raise_to(const float (&S)[COUNT], Rows &rows, const float (&limit)[2], bool (&rises)[2], float (&carry)[2],
+                                float c)
 {
     float most[2];
     largest(S, most);
@@ -129,6 +133,8 @@ template <int COUNT> __device__ inline void raise_to(const float (&S)[COUNT], Ro
         float m = fmaxf(rows.m[half], most[half]);
         m = fmaxf(m, __shfl_xor_sync(ALL_LANES, m, 1));
         m = fmaxf(m, __shfl_xor_sync(ALL_LANES, m, 2));
+        rises[half] = of_row(!(most[half] <= limit[half]));
+        m = rises[half] ? m : rows.m[half];
         carry[half] = exp2_fast(__fmul_rn(rows.m[half], c) - base_of(m, c));
         rows.m[half] = m;
     }

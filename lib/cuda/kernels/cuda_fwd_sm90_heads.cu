@@ -17,7 +17,7 @@
  * attest-cuda: launch     = persistent
  * attest-cuda: packs      = yes
  * attest-cuda: pdl        = yes
- * attest-cuda: rows_most  = 768
+ * attest-cuda: rows_most  = 1024
  * attest-cuda: align      = 16
  * attest-cuda: map        = q rows tile_q columns 64 swizzle 128
  * attest-cuda: map        = k rows tile_kv columns 64 swizzle 128
@@ -27,11 +27,11 @@
  * attest-cuda: mma_qk     = 64 * tile_kv * 16 / 4
  * attest-cuda: mma_pv     = 64 * dim * 16 / 4
  *
- * Contract: as cuda_fwd_sm90, any dim and dim_v up to 128; no lengths and no pages; at most 768 rows of a slot, where it is the faster
- * one.
+ * Contract: as cuda_fwd_sm90, any dim and dim_v up to 128; no lengths and no pages; at most 1024 rows of a slot, where it is the faster
+ * one, or the more exact.
  *
  * The chain of cuda_fwd_sm90, in which scores of the next block are begun ahead of everything else and warpgroups take turns, pays where
- * it is long. Here a tile is one to six blocks of keys, and what counts is that the next one is there when a warpgroup comes to it, and
+ * it is long. Here a tile is one to eight blocks of keys, and what counts is that the next one is there when a warpgroup comes to it, and
  * that little is left to do between two tiles. A warp copies, tile after tile, as far ahead as there is room, and leaves a note of each
  * tile with all that the others would have to work out. A grid is launched before the one ahead of it has ended (pdl), and gets ready
  * meanwhile: what its first tiles begin with is brought to the L2 cache.
@@ -244,10 +244,11 @@ __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const
             modify(args, S);
     if (block * KEYS < here.all.begin || block * KEYS + COUNT > here.all.end)
         hide_bits(args, note.tile.sequence, S, row_here(note.tile.row_begin + here.group * GROUP_Q), block * KEYS);
-    const bool rises = !are_within(S, limit);
-    if (rises) {
+    const bool rise = !are_within(S, limit);
+    bool rises[2];
+    if (rise) {
         float carry[2];
-        raise_to(S, rows, carry, here.c);
+        raise_to(S, rows, limit, rises, carry, here.c);
         rows.l[0] *= carry[0], rows.l[1] *= carry[1];
         if (more)
             rescale(O, carry);
@@ -262,8 +263,8 @@ __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const
         weigh_part<FIRST_PART>(rest, S, rows, here.c);
         begin_output(O, rest, k_at + TO_V + FIRST_PART * PITCH, true);
     }
-    if (rises)
-        limits_of(rows, here.unit, far_of((here.end - here.first) * KEYS), (block - here.first + 1) * KEYS, limit);
+    if (rise)
+        limits_of(rows, rises, here.unit, far_of((here.end - here.first) * KEYS), (block - here.first + 1) * KEYS, limit);
     wgmma_wait<0>();
     settle(O);
     if (here.blanks)

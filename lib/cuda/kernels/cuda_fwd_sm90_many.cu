@@ -222,10 +222,11 @@ __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const
             modify(args, S);
     if (block * KEYS < own.all.begin || block * KEYS + PARTS * PART_KEYS > own.all.end)
         hide_bits(args, work.tile.sequence, S, row_here(own.first_row), block * KEYS);
-    const bool rises = !are_within(S, limit);
-    if (rises) {
+    const bool rise = !are_within(S, limit);
+    bool rises[2];
+    if (rise) {
         float carry[2];
-        raise_to(S, rows, carry, own.c);
+        raise_to(S, rows, limit, rises, carry, own.c);
         rows.l[0] *= carry[0], rows.l[1] *= carry[1];
         if (more)
             rescale(O, carry);
@@ -238,8 +239,8 @@ __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const
     if constexpr (PARTS == 2) {
         weigh_part<PART_KEYS>(P[1], S, rows, own.c);
         begin_output(O, P[1], k_at + TO_V + PART_KEYS * PITCH, true);
-        if (rises)
-            limits_of(rows, own.unit, far_of((work.end - work.first) * KEYS), (block - work.first + 1) * KEYS, limit);
+        if (rise)
+            limits_of(rows, rises, own.unit, far_of((work.end - work.first) * KEYS), (block - work.first + 1) * KEYS, limit);
     }
     wgmma_wait<0>();
     settle(O);
