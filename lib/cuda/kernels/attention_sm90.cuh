@@ -34,6 +34,38 @@ __device__ inline float minus_infinity()
     return __int_as_float(0xff800000);
 }
 
+/* ---- single instructions that only some of the kernels use ---- */
+
+// The box at these coordinates is brought to the L2 cache. Nothing of it is used: it may be asked for while it is still being written.
+__device__ inline void map_prefetch_4(const attest_tensor_map *map, int c0, int c1, int c2, int c3)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(map), "r"(c0), "r"(c1), "r"(c2),
+                 "r"(c3)
+                 : "memory");
+#endif
+}
+
+__device__ inline void map_prefetch_5(const attest_tensor_map *map, int c0, int c1, int c2, int c3, int c4)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.bulk.prefetch.tensor.5d.L2.global.tile [%0, {%1, %2, %3, %4, %5}];" ::"l"(map), "r"(c0), "r"(c1),
+                 "r"(c2), "r"(c3), "r"(c4)
+                 : "memory");
+#endif
+}
+
+// 16 bytes at once: of an assignment of a uint4 the compiler makes four stores where it likes.
+__device__ inline void store_16(uint16_t *to, const uint32_t (&words)[4])
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+                 : "memory");
+#else
+    *reinterpret_cast<uint4 *>(to) = make_uint4(words[0], words[1], words[2], words[3]);
+#endif
+}
+
 /* ---- copies: by one thread ---- */
 
 // The rows of a tile. A slot's rows are those of its heads in turn, which is how the map has them.

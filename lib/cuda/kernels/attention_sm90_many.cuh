@@ -1,32 +1,11 @@
 /*
- * attention_sm90_many.cuh - what cuda_fwd_sm90_many and cuda_fwd_sm90_heads have in common beside attention_sm90.cuh: prefetches, scores
- * and weights of parts of a block of keys, and the end of a tile.
+ * attention_sm90_many.cuh - what cuda_fwd_sm90_many and cuda_fwd_sm90_heads have in common beside attention_sm90.cuh: masks and weights of
+ * parts of a block of keys, and the end of a tile.
  */
 #ifndef ATTEST_ATTENTION_SM90_MANY_CUH
 #define ATTEST_ATTENTION_SM90_MANY_CUH
 
 #include "attention_sm90.cuh"
-
-/* ---- prefetches ---- */
-
-// The box at these coordinates is brought to the L2 cache. Nothing of it is used: it may be asked for while it is still being written.
-__device__ inline void map_prefetch_4(const attest_tensor_map *map, int c0, int c1, int c2, int c3)
-{
-#ifdef __CUDA_ARCH__
-    asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(map), "r"(c0), "r"(c1), "r"(c2),
-                 "r"(c3)
-                 : "memory");
-#endif
-}
-
-__device__ inline void map_prefetch_5(const attest_tensor_map *map, int c0, int c1, int c2, int c3, int c4)
-{
-#ifdef __CUDA_ARCH__
-    asm volatile("cp.async.bulk.prefetch.tensor.5d.L2.global.tile [%0, {%1, %2, %3, %4, %5}];" ::"l"(map), "r"(c0), "r"(c1),
-                 "r"(c2), "r"(c3), "r"(c4)
-                 : "memory");
-#endif
-}
 
 /* ---- masks ---- */
 
@@ -160,17 +139,6 @@ __device__ inline void weigh_part(uint32_t (&P)[STEPS][4], const float (&S)[SCOR
 
 /* ---- the end of a tile ---- */
 
-// 16 bytes at once: of an assignment of a uint4 the compiler makes four stores where it likes.
-__device__ inline void store_row_16(uint16_t *to, const uint32_t (&words)[4])
-{
-#ifdef __CUDA_ARCH__
-    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
-                 : "memory");
-#else
-    *reinterpret_cast<uint4 *>(to) = make_uint4(words[0], words[1], words[2], words[3]);
-#endif
-}
-
 // As write_columns, by stores of 16 bytes.
 template <bool WHOLE>
 __device__ inline void write_chunks(const attest_cuda_args &args, uint16_t *to, const Output &O, int half, float factor, bool there)
@@ -186,7 +154,7 @@ __device__ inline void write_chunks(const attest_cuda_args &args, uint16_t *to, 
             continue;
         const int chunk = n + threadIdx.x % 4;
         if (WHOLE)
-            store_row_16(to + chunk * 8, pairs);
+            store_16(to + chunk * 8, pairs);
         else
             write_chunk(args, to, chunk, pairs);
     }

@@ -84,38 +84,6 @@ static_assert(BLOCKS_PER_SM * (SHARED_BYTES + 1024) <= 228 * 1024, "also for the
 
 ATTEST_CUDA_FACTS(SHARED_BYTES);
 
-/* ---- single instructions ---- */
-
-// The box that map_load_4 would bring, as far as the L2 cache. A hint: what is written there later is seen.
-__device__ inline void map_prefetch_4(const attest_tensor_map *map, int c0, int c1, int c2, int c3)
-{
-#ifdef __CUDA_ARCH__
-    asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(map), "r"(c0), "r"(c1), "r"(c2),
-                 "r"(c3)
-                 : "memory");
-#endif
-}
-
-__device__ inline void map_prefetch_5(const attest_tensor_map *map, int c0, int c1, int c2, int c3, int c4)
-{
-#ifdef __CUDA_ARCH__
-    asm volatile("cp.async.bulk.prefetch.tensor.5d.L2.global.tile [%0, {%1, %2, %3, %4, %5}];" ::"l"(map), "r"(c0), "r"(c1),
-                 "r"(c2), "r"(c3), "r"(c4)
-                 : "memory");
-#endif
-}
-
-// 16 bytes at once: of an assignment of a uint4 the compiler makes four stores where it likes.
-__device__ inline void store_whole(uint16_t *to, const uint32_t (&words)[4])
-{
-#ifdef __CUDA_ARCH__
-    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
-                 : "memory");
-#else
-    *reinterpret_cast<uint4 *>(to) = make_uint4(words[0], words[1], words[2], words[3]);
-#endif
-}
-
 /* ---- what there is to do ---- */
 
 // What the source is compiled for: any problem, or one with nothing but masks by position.
@@ -579,7 +547,7 @@ __device__ inline void finish(const attest_cuda_args &args, const attest_tile &t
         if (r >= tile.row_end)
             continue;
         if (chunk * 8 + 8 <= args.dim_v)
-            store_whole(to + chunk * 8, pairs);
+            store_16(to + chunk * 8, pairs);
         else
             write_chunk(args, to, chunk, pairs);
     }
