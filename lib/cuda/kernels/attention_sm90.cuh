@@ -203,6 +203,29 @@ __device__ inline void begin_pv(Output &O, const Weights &P, uint32_t v_at)
     wgmma_commit();
 }
 
+// S = Q K^T of the first COUNT keys of a block, begun by itself.
+template <int COUNT> __device__ inline void begin_scores(float (&S)[COUNT / 2], uint32_t q_at, uint32_t k_at)
+{
+    const uint64_t q = descriptor(q_at, 0, 8 * PITCH), k = descriptor(k_at, 0, 8 * PITCH);
+    wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < D / 16; step++)
+        wgmma_ss<COUNT, false>(S, q + ((step / 4 * Q_SLAB + step % 4 * 32) >> 4), k + ((step / 4 * KV_SLAB + step % 4 * 32) >> 4),
+                               step > 0);
+    wgmma_commit();
+}
+
+// O += P V of some of the keys of a block, begun by itself; or O = P V.
+template <int STEPS> __device__ inline void begin_output(Output &O, const uint32_t (&P)[STEPS][4], uint32_t v_at, bool accumulate)
+{
+    const uint64_t v = descriptor(v_at, KV_SLAB, 8 * PITCH);
+    wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < STEPS; step++)
+        wgmma_rs<D, true>(O, P[step], v + (step * 16 * PITCH >> 4), accumulate || step > 0);
+    wgmma_commit();
+}
+
 /* ---- modifiers and masks ---- */
 
 __device__ inline bool needs_modifying(const attest_cuda_args &args)
@@ -298,14 +321,14 @@ __device__ inline void blank(uint32_t v_at, const attest_span &seen, int first, 
 /* ---- P, m, l ---- */
 
 // The new maximum m, and `base`, which is m c; `carry` is what O and l so far are to be multiplied with.
-__device__ inline void raise(const Scores &S, Rows &rows, float (&carry)[2], float (&base)[2], float c)
+template <int COUNT> __device__ inline void raise(const float (&S)[COUNT], Rows &rows, float (&carry)[2], float (&base)[2], float c)
 {
     float most[2][2]; // of even and of odd columns: more that can be done at a time
 #pragma unroll
     for (int half = 0; half < 2; half++)
         most[half][0] = most[half][1] = rows.m[half];
 #pragma unroll
-    for (int n = 0; n < KEYS / 2; n++)
+    for (int n = 0; n < COUNT; n++)
         most[n / 2 % 2][n % 2] = fmaxf(most[n / 2 % 2][n % 2], S[n]);
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -476,7 +499,7 @@ __device__ inline void transpose_quad(uint32_t (&pairs)[4])
 }
 
 // O of one of a thread's two rows is normalised and written. Four lanes have a row, and give it to each other in pieces of 16 bytes.
-template <bool WHOLE> // all columns are there
+template <bool WHOLE, bool AT_ONCE> // all columns are there; 16 bytes are one store
 __device__ inline void write_columns(const attest_cuda_args &args, uint16_t *to, const Output &O, int half, float factor,
                                      bool there)
 {
@@ -490,19 +513,22 @@ __device__ inline void write_columns(const attest_cuda_args &args, uint16_t *to,
         if (!there)
             continue;
         const int chunk = n + threadIdx.x % 4;
-        if (WHOLE)
+        if (WHOLE && AT_ONCE)
+            store_16(to + chunk * 8, pairs);
+        else if (WHOLE)
             *reinterpret_cast<uint4 *>(to + chunk * 8) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
         else
             write_chunk(args, to, chunk, pairs);
     }
 }
 
+template <bool AT_ONCE = false>
 __device__ inline void write_row(const attest_cuda_args &args, uint16_t *to, const Output &O, int half, float factor, bool there)
 {
     if (args.dim_v == D)
-        write_columns<true>(args, to, O, half, factor, there);
+        write_columns<true, AT_ONCE>(args, to, O, half, factor, there);
     else
-        write_columns<false>(args, to, O, half, factor, there);
+        write_columns<false, AT_ONCE>(args, to, O, half, factor, there);
 }
 
 /* ---- blocks that are one tile ---- */

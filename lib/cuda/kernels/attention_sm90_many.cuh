@@ -139,27 +139,6 @@ __device__ inline void weigh_part(uint32_t (&P)[STEPS][4], const float (&S)[SCOR
 
 /* ---- the end of a tile ---- */
 
-// As write_columns, by stores of 16 bytes.
-template <bool WHOLE>
-__device__ inline void write_chunks(const attest_cuda_args &args, uint16_t *to, const Output &O, int half, float factor, bool there)
-{
-#pragma unroll
-    for (int n = 0; n < D / 8; n += 4) {
-        uint32_t pairs[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            pairs[i] = pack(O[(n + i) * 4 + half * 2] * factor, O[(n + i) * 4 + half * 2 + 1] * factor);
-        transpose_quad(pairs);
-        if (!there)
-            continue;
-        const int chunk = n + threadIdx.x % 4;
-        if (WHOLE)
-            store_16(to + chunk * 8, pairs);
-        else
-            write_chunk(args, to, chunk, pairs);
-    }
-}
-
 __device__ inline void write_rows(const attest_cuda_args &args, const attest_tile &tile, Rows &rows, const Output &O, float c,
                                   int group)
 {
@@ -170,10 +149,7 @@ __device__ inline void write_rows(const attest_cuda_args &args, const attest_til
         const int row = r + half * 8;
         const float factor = finish_row(args, tile, row, rows.m[half], rows.l[half], threadIdx.x % 4 == 0);
         uint16_t *to = row_of_o(args, tile, row);
-        if (args.dim_v == D)
-            write_chunks<true>(args, to, O, half, factor, row < tile.row_end);
-        else
-            write_chunks<false>(args, to, O, half, factor, row < tile.row_end);
+        write_row<true>(args, to, O, half, factor, row < tile.row_end);
     }
 }
 

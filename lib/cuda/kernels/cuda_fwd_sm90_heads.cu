@@ -182,29 +182,6 @@ __device__ inline void copy_all(const attest_cuda_args &args, const attest_cuda_
 
 /* ---- scores and weights, of the first COUNT keys of a block ---- */
 
-// S = Q K^T, begun.
-template <int COUNT> __device__ inline void begin_scores(float (&S)[COUNT / 2], uint32_t q_at, uint32_t k_at)
-{
-    const uint64_t q = descriptor(q_at, 0, 8 * PITCH), k = descriptor(k_at, 0, 8 * PITCH);
-    wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < D / 16; step++)
-        wgmma_ss<COUNT, false>(S, q + ((step / 4 * Q_SLAB + step % 4 * 32) >> 4), k + ((step / 4 * KV_SLAB + step % 4 * 32) >> 4),
-                               step > 0);
-    wgmma_commit();
-}
-
-// O += P V, begun; or O = P V.
-template <int STEPS> __device__ inline void begin_output(Output &O, const uint32_t (&P)[STEPS][4], uint32_t v_at, bool accumulate)
-{
-    const uint64_t v = descriptor(v_at, KV_SLAB, 8 * PITCH);
-    wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < STEPS; step++)
-        wgmma_rs<D, true>(O, P[step], v + (step * 16 * PITCH >> 4), accumulate || step > 0);
-    wgmma_commit();
-}
-
 /* ---- computing ---- */
 
 // One arrival for a warp.

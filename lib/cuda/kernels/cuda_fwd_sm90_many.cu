@@ -172,28 +172,6 @@ __device__ inline void copy_next(const attest_cuda_args &args, const attest_cuda
 template <int PARTS> using PartScores = float[PARTS * PART_KEYS / 2];
 using PartWeights = uint32_t[PART_STEPS][4]; // of one half
 
-// S = Q K^T, begun.
-template <int PARTS> __device__ inline void begin_scores(PartScores<PARTS> &S, uint32_t q_at, uint32_t k_at)
-{
-    const uint64_t q = descriptor(q_at, 0, 8 * PITCH), k = descriptor(k_at, 0, 8 * PITCH);
-    wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < D / 16; step++)
-        wgmma_ss<PARTS * PART_KEYS, false>(S, q + (step * 32 >> 4), k + (step * 32 >> 4), step > 0);
-    wgmma_commit();
-}
-
-// O += P V of one half, begun; or O = P V.
-__device__ inline void begin_output(Output &O, const PartWeights &P, uint32_t v_at, bool accumulate)
-{
-    const uint64_t v = descriptor(v_at, KV_SLAB, 8 * PITCH);
-    wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < PART_STEPS; step++)
-        wgmma_rs<D, true>(O, P[step], v + (step * 16 * PITCH >> 4), accumulate || step > 0);
-    wgmma_commit();
-}
-
 // The rows of a warpgroup.
 struct Own {
     int first_row, end; // the row; the key behind the last that some row sees
@@ -214,7 +192,7 @@ __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const
     PartScores<PARTS> S;
     PartWeights P[PARTS];
     barrier_wait(full, parity);
-    begin_scores<PARTS>(S, base + SHARED_Q + group * GROUP_Q * PITCH, k_at);
+    begin_scores<PARTS * PART_KEYS>(S, base + SHARED_Q + group * GROUP_Q * PITCH, k_at);
     wgmma_wait<0>();
     settle(S);
     if constexpr (PARTS == 2)

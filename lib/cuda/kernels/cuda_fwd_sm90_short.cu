@@ -294,18 +294,6 @@ constexpr int PART_KEYS = KEYS / 2, PART_STEPS = PART_KEYS / 16; // half a block
 template <int PARTS> using PartScores = float[PARTS * PART_KEYS / 2];
 using PartWeights = uint32_t[PART_STEPS][4]; // of one half
 
-// S = Q K^T, begun.
-template <int PARTS> __device__ inline void begin_scores(PartScores<PARTS> &S, uint32_t q_at, uint32_t k_at)
-{
-    const uint64_t q = descriptor(q_at, 0, 8 * PITCH), k = descriptor(k_at, 0, 8 * PITCH);
-    wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < D / 16; step++)
-        wgmma_ss<PARTS * PART_KEYS, false>(S, q + ((step / 4 * Q_SLAB + step % 4 * 32) >> 4),
-                                           k + ((step / 4 * KV_SLAB + step % 4 * 32) >> 4), step > 0);
-    wgmma_commit();
-}
-
 // What a row does not see becomes -inf. `first` is the block's first key.
 template <int COUNT>
 __device__ inline void hide_part(const attest_cuda_args &args, const attest_sequence &sequence, float (&S)[COUNT], int r, int first)
@@ -320,30 +308,6 @@ __device__ inline void hide_part(const attest_cuda_args &args, const attest_sequ
         for (int n = 0; n < COUNT / 2; n++)
             if (!(seen >> n & 1))
                 S[n / 2 * 4 + half * 2 + n % 2] = minus_infinity();
-    }
-}
-
-// As raise(): the new maximum m, and `base`, which is m c; `carry` is what O and l so far are to be multiplied with.
-template <int COUNT>
-__device__ inline void raise_part(const float (&S)[COUNT], Rows &rows, float (&carry)[2], float (&base)[2], float c)
-{
-    float most[2][2]; // of even and of odd columns: more that can be done at a time
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-        most[half][0] = most[half][1] = rows.m[half];
-#pragma unroll
-    for (int n = 0; n < COUNT; n++)
-        most[n / 2 % 2][n % 2] = fmaxf(most[n / 2 % 2][n % 2], S[n]);
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        float &m = most[half][0];
-        m = fmaxf(m, most[half][1]);
-        m = fmaxf(m, __shfl_xor_sync(ALL_LANES, m, 1));
-        m = fmaxf(m, __shfl_xor_sync(ALL_LANES, m, 2));
-        base[half] = m == minus_infinity() ? 0 : __fmul_rn(m, c);
-        // Rounded, as the base before was: fused it would not be 1 where the maximum has not moved, and l would drift.
-        carry[half] = exp2_fast(__fmul_rn(rows.m[half], c) - base[half]);
-        rows.m[half] = m;
     }
 }
 
@@ -362,17 +326,6 @@ __device__ inline void weigh_part(PartWeights &P, const float (&S)[COUNT], Rows 
             P[step][i] = pack(x, y);
         }
     rows.l[0] += sum[0][0] + sum[0][1], rows.l[1] += sum[1][0] + sum[1][1];
-}
-
-// O += P V of one half of the keys, begun; or O = P V.
-__device__ inline void begin_output(Output &O, const PartWeights &P, uint32_t v_at, bool accumulate)
-{
-    const uint64_t v = descriptor(v_at, KV_SLAB, 8 * PITCH);
-    wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < PART_STEPS; step++)
-        wgmma_rs<D, true>(O, P[step], v + (step * 16 * PITCH >> 4), accumulate || step > 0);
-    wgmma_commit();
 }
 
 /* ---- what is sent: of a thread's two rows the one that the other block joins and writes ---- */
@@ -440,7 +393,7 @@ __device__ __forceinline__ void attend_block(const Scene &scene, int first, int 
     barrier_wait(full, parity);
     if (scene.in_turn && !more && scene.group == 1)
         named_barrier(TURN, THREADS); // the other one is about to begin its exponentials
-    begin_scores<PARTS>(S, scene.base + SHARED_Q + scene.group * Q_BYTES, k_at);
+    begin_scores<PARTS * PART_KEYS>(S, scene.base + SHARED_Q + scene.group * Q_BYTES, k_at);
     wgmma_wait<0>();
     settle(S);
     if constexpr (kind == ANY)
@@ -448,7 +401,7 @@ __device__ __forceinline__ void attend_block(const Scene &scene, int first, int 
             modify(args, S);
     if (first < all.begin || first + PARTS * PART_KEYS > all.end)
         hide_part(args, tile.sequence, S, row_here(tile.row_begin), first);
-    raise_part(S, rows, carry, above, c);
+    raise(S, rows, carry, above, c);
     if (scene.in_turn && !more && scene.group == 0)
         named_barrier_arrive(TURN, THREADS);
     rows.l[0] *= carry[0], rows.l[1] *= carry[1];
