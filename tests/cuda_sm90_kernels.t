@@ -37,6 +37,9 @@ check "cuda_fwd_sm90_short is right where places are filled again" tests/cuda/em
 check "cuda_fwd_sm90_split joins many pieces" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_split.cu sm_90 bf16 128 \
     fwd:bf16:b1:hq4:hkv1:sq3:skv1500:d128:lse:sink fwd:bf16:b1:h1:sq1:skv2100:d128:causal:br:lens fwd:bf16:b1:h1:sq1:skv8500:d128:lse \
     fwd:bf16:b2:hq4:hkv2:sq1:skv512:d128:br:wl=300:page=16,80:lse:lens
+# Scores so much alike that only the rounding of weights shows.
+EMULATED_WHOLE_P=1 check "cuda_fwd_sm90_split does not round the weights of up to eight rows" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_split.cu sm_90 bf16 64 \
+    fwd:bf16:b1:hq8:hkv1:sq1:skv60:d64:scale=0.01:o=f32 fwd:bf16:b1:hq4:hkv1:sq2:skv50:d64:causal:br:scale=0.02:o=f32 fwd:bf16:b1:h4:sq1:skv700:d64:scale=0.3:o=f32
 
 . tests/cuda/mutant.sh
 kernel=cuda_fwd_sm90.cu arch=sm_90a
@@ -57,6 +60,8 @@ dim=128 mutant $kernel "a tile's note written over before its end" 's/NOTES = 4/
 dim=128 mutant $kernel "keys left out that are seen" 's/left > 96/left > 112/' fwd:f16:b1:h1:s110:d128
 kernel=cuda_fwd_sm90_split.cu arch=sm_90
 mutant $kernel "pieces read before they are there" 's|barrier_wait(shared_address(shared) + SENT, 0); // the pieces.*|;|' fwd:f16:b1:h1:sq4:skv1500:d64
+EMULATED_WHOLE_P=1 dtype=bf16 mutant $kernel "what rounding left of weights keeps an old maximum" 's/^        step.carry\[0\]\[1\] = step.carry\[0\]\[0\];/;/' \
+    fwd:bf16:b1:h4:sq1:skv700:d64:scale=0.3:o=f32
 [ -n "$long" ] || finish
 
 mutant $kernel "pieces joined without their weights" 's/share(end\[n\].x, most)/1/' fwd:f16:b1:h1:sq4:skv1500:d64

@@ -182,10 +182,10 @@ static void run_once(struct instance *in, int32_t pack, int32_t split_keys, enum
     buffer_destroy(&partial);
 }
 
-/* Tensor cores multiply 16-bit numbers, so P is rounded to the kernel's type. */
+/* Tensor cores multiply 16-bit numbers, so P is rounded to the kernel's type; unless EMULATED_WHOLE_P says that it is not. */
 static uint32_t p_dtype(void)
 {
-    return emulated_manifest_get()->tensor ? emulated_facts()->dtype : (uint32_t)ATTEST_F32;
+    return emulated_manifest_get()->tensor && !getenv("EMULATED_WHOLE_P") ? emulated_facts()->dtype : (uint32_t)ATTEST_F32;
 }
 
 /* Whether the host would ask the kernel, as lib/cuda/refuse.c decides. */

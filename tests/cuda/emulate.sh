@@ -9,9 +9,10 @@
 # EMULATED_SEED=N draws others. The
 # headers beside the kernel come with it, but for those that tests/cuda has an emulation of. The array of shared memory has to be
 # called `shared`. EMULATED_BUILD=FILE only builds that program. EMULATED_CXXFLAGS are flags for the compiler, such as -g -O0.
+# EMULATED_WHOLE_P=1 judges it as a kernel whose weights are not rounded to 16 bits.
 # EMULATED_CACHE=FOLDER keeps what is the same for all kernels there.
 set -eu
-[ $# -ge 4 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 4 ] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 kernel=$1 arch=$2 dtype=$3 dim=$4
 shift 4
 BUILD=${BUILD:-build}

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # mutant.sh - for tests of kernels in emulation: bugs that are planted in a kernel of the library, or in sample_sm90.cu. $kernel is the
-# source, $arch and $dim are what it is compiled for.
+# source, $arch, $dtype and $dim are what it is compiled for.
 
 # mutant FILE WORDS SED PROBLEM [SEED]: a bug planted in a file of the kernel is seen.
 # shellcheck disable=SC2154
@@ -11,7 +11,7 @@ mutant() {
     ! cmp -s "$work/planted/$1" "lib/cuda/kernels/$1" && ! cmp -s "$work/planted/$1" "tests/cuda/$1"
     result $? "$2 is planted"
     EMULATED_CXXFLAGS=-O0 EMULATED_BUILD="$work/mutant" check "it compiles" \
-        tests/cuda/emulate.sh "$work/planted/$kernel" "$arch" f16 "${dim:-64}"
+        tests/cuda/emulate.sh "$work/planted/$kernel" "$arch" "${dtype:-f16}" "${dim:-64}"
     EMULATED_PROBLEMS=$4 check "and is seen" seen "${5:-1}"
 }
 

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,16 +240,21 @@ struct executor *executor_open(const struct executor_spec *spec, struct executio
         return NULL;
     }
     executor->control = executor->output = -1;
-    executor->seconds = spec->seconds > 0 ? spec->seconds : default_policy.call_seconds;
+    double seconds = spec->seconds > 0 ? spec->seconds : default_policy.call_seconds;
     executor->memory = spec->memory > 0 ? spec->memory : (int64_t)default_policy.memory_mb << 20;
     executor->on_device = spec->device != NULL;
     executor->guard = spec->device && spec->guard != GUARD_FAR ? GUARD_BANDS : spec->guard;
     executor->relaxed = spec->relaxed;
+    /* Nothing of a kernel for a GPU runs while it is loaded: how long that takes is the driver's affair, and what else the machine does. */
+    executor->seconds = executor->on_device ? fmax(seconds, default_policy.call_seconds) : seconds;
     bool good = process_start(executor, spec, &board, execution) && greet(executor, spec, board, execution);
+    executor->seconds = seconds;
     if (board >= 0)
         close(board);
     if (good)
         return executor;
+    if (executor->on_device && execution->end == EXECUTION_HUNG)
+        execution->end = EXECUTION_LACKING;
     if (spec->wrapper && execution->end == EXECUTION_EXITED)
         ending_say(execution, EXECUTION_LACKING, "%s does not run here: is it installed?", spec->wrapper[0]);
     executor_close(executor, NULL);

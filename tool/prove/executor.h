@@ -29,7 +29,7 @@ struct executor_spec {
     const char *device;             /* "cuda", "cuda:1": it runs on a GPU; NULL: on the CPU */
     int threads;                    /* 0: as many as the machine has */
     enum guard guard;               /* on a GPU all but GUARD_FAR are GUARD_BANDS */
-    double seconds;                 /* wall time allowed for loading and for each call; 0: the policy's */
+    double seconds;                 /* wall time allowed for each call, and for loading, unless it is for a GPU; 0: the policy's */
     int64_t memory;                 /* bytes the worker may use beyond the tensors; 0: the policy's */
     const char *const *wrapper;     /* NULL, or a command and its arguments, ended by NULL, that the worker is run under */
     const char *const *environment; /* NULL, or NAME=VALUE strings, ended by NULL, to be added */

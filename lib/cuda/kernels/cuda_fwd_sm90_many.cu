@@ -17,7 +17,7 @@
  * attest-cuda: launch     = grid
  * attest-cuda: packs      = yes
  * attest-cuda: pdl        = yes
- * attest-cuda: rows_most  = 1024
+ * attest-cuda: rows_most  = 2048
  * attest-cuda: align      = 16
  * attest-cuda: map        = q rows tile_q columns 64 swizzle 128
  * attest-cuda: map        = k rows tile_kv columns 64 swizzle 128
@@ -27,7 +27,7 @@
  * attest-cuda: mma_qk     = 64 * tile_kv * 16 / 4
  * attest-cuda: mma_pv     = 64 * dim * 16 / 4
  *
- * Contract: as cuda_fwd_sm90, any dim and dim_v up to 64; at most 1024 rows of a slot, where it is the faster one.
+ * Contract: as cuda_fwd_sm90, any dim and dim_v up to 64; at most 2048 rows of a slot, where it is the faster one.
  *
  * cuda_fwd_sm90 hides latencies by warps that have parts to play, and by tiles that run into each other. Here the multiprocessor does:
  * it has two blocks of two warpgroups each, and while some wait the others compute. One thread asks for all that there is room for when

@@ -41,6 +41,9 @@
  *
  *     S = Q K^T; P, m, l = softmax(S); O = 2^(m - m') O + P V
  *
+ * A tile of eight rows or less (one query row, and up to eight heads that share a KV head) leaves the lower half of the fragment free. P in 16
+ * bits is most of the error; there goes what its rounding left of it, and the two halves of O are added in the end.
+ *
  * In the end the warps leave their O, m and l where K and V were; all threads join them, four columns of a row each, in the order of the
  * warps. The blocks of the cluster share out the columns: each sends what it has of them to their owner, which waits for nothing but
  * these bytes, joins the pieces in their order, and writes. So nobody waits for a barrier of the whole cluster, except for one that is
@@ -242,14 +245,23 @@ __device__ inline void slab_qk(Scores<WARP_KV> &S, const uint32_t (&Q)[KEEP_Q ? 
             S[0][n][e] += odd[0][n][e];
 }
 
-__device__ inline void slab_pv(Output &O, const Scores<WARP_KV> &P, uint32_t v_at)
+__device__ inline float from_16_bits(uint32_t bits)
+{
+    return ATTEST_DTYPE == ATTEST_F16 ? attest_from_f16(bits) : attest_from_bf16(bits);
+}
+
+// `few`: rows 8 to 15 are what is left of rows 0 to 7 once their weights are rounded.
+__device__ inline void slab_pv(Output &O, const Scores<WARP_KV> &P, bool few, uint32_t v_at)
 {
 #pragma unroll
     for (int k = 0; k < WARP_KV / 16; k++) {
         uint32_t A[4];
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            A[i] = pack(P[0][2 * k + i / 2][i % 2 * 2], P[0][2 * k + i / 2][i % 2 * 2 + 1]);
+        for (int i = 0; i < 4; i += 2) {
+            const float(&p)[4] = P[0][2 * k + i / 2];
+            A[i] = pack(p[0], p[1]);
+            A[i + 1] = few ? pack(p[0] - from_16_bits(A[i] & 0xffff), p[1] - from_16_bits(A[i] >> 16)) : pack(p[2], p[3]);
+        }
 #pragma unroll
         for (int n = 0; n < D / 16; n++) {
             uint32_t V[4];
@@ -261,7 +273,7 @@ __device__ inline void slab_pv(Output &O, const Scores<WARP_KV> &P, uint32_t v_a
 }
 
 // S becomes P, and O and the rows follow the new maximum.
-__device__ inline void softmax(Scores<WARP_KV> &S, Rows &rows, Output &O, float c)
+__device__ inline void softmax(Scores<WARP_KV> &S, Rows &rows, Output &O, bool few, float c)
 {
     Step step;
     const bool same = follow_maximum<WARP_KV>(S, rows, step, c);
@@ -271,6 +283,8 @@ __device__ inline void softmax(Scores<WARP_KV> &S, Rows &rows, Output &O, float 
 #pragma unroll
     for (int half = 0; half < 2; half++)
         rows.l[0][half] += step.sum[0][half];
+    if (few)
+        step.carry[0][1] = step.carry[0][0];
     if (!same)
         rescale(O, step.carry);
 }
@@ -311,7 +325,7 @@ __device__ inline void attend_slabs(const attest_cuda_args &args, const attest_t
     const attest_span some = keys.some;
     const int begin = some.begin / TILE_KV * TILE_KV, blocks = (some.end - begin + TILE_KV - 1) / TILE_KV, lane = warp.lane;
     const uint32_t q_at = fragment_at(base + SHARED_Q, lane);
-    const bool biased = MODIFIED && attest_has(args, ATTEST_BIAS);
+    const bool biased = MODIFIED && attest_has(args, ATTEST_BIAS), few = tile.row_end - tile.row_begin <= 8;
     const float c = MODIFIED ? 1 : args.scale * LOG2_E;
     uint32_t Q[KEEP_Q ? D / 16 : 1][M][4];
 #pragma unroll
@@ -335,7 +349,7 @@ __device__ inline void attend_slabs(const attest_cuda_args &args, const attest_t
             barrier_wait(base + V_FULL + stage * 8, parity);
             if (biased)
                 blank_hidden(S, v, lane);
-            softmax(S, rows, O, c);
+            softmax(S, rows, O, few, c);
             if (__builtin_expect(first < some.begin || first + WARP_KV > some.end, 0)) {
 #pragma unroll 1
                 for (int key = 0; key < WARP_KV; key++)
@@ -344,7 +358,7 @@ __device__ inline void attend_slabs(const attest_cuda_args &args, const attest_t
                 proxy_fence();
                 __syncwarp();
             }
-            slab_pv(O, S, slab_at(v, lane % 16, lane / 16));
+            slab_pv(O, S, few, slab_at(v, lane % 16, lane / 16));
         } else
             barrier_wait(base + V_FULL + stage * 8, parity); // nobody ends while copies are on their way
         if (biased)
@@ -364,6 +378,12 @@ __device__ inline void attend_slabs(const attest_cuda_args &args, const attest_t
         l += __shfl_xor_sync(ALL_LANES, l, 2);
         rows.m[0][half] *= rows.m[0][half] == minus_infinity() ? 1 : c;
     }
+    if (few)
+#pragma unroll
+        for (int n = 0; n < D / 8; n++)
+#pragma unroll
+            for (int e = 0; e < 2; e++)
+                O[0][n][e] += O[0][n][2 + e];
 }
 
 /* ---- joining ---- */
