@@ -13,7 +13,9 @@
 #include "vec_math.h"
 #include "pairs_bf16.h"
 
-enum { ROWS_WANTED = 512, DECODE_GROUP = 2 };
+/* At decode four rows by 64 columns at a time, so that each value is widened once. */
+#define DECODE_SLICE 4
+enum { ROWS_WANTED = 512, DECODE_GROUP = 4 };
 
 #include "rows_amx.h"
 #include "decode_tile.h"

@@ -2,7 +2,7 @@
  * decode_tile.h - attention for a few rows (Sq = 1 and the heads of one KV head) with the head dimension in vector lanes.
  *
  * Contract: at most DECODE_ROWS rows; everything else as in rows_tile.h. Included behind the vocabulary and DECODE_GROUP, the
- * number of rows whose outputs for a slice of columns fit the registers.
+ * number of rows whose outputs for a slice of columns fit the registers. A kernel may define DECODE_SLICE, the vectors of a slice.
  *
  * With few rows the work is to read K and V once at the speed of memory, so K and V are never copied: each key is loaded, widened
  * to float32 in registers and multiplied with all rows. Blocks are long, so that memory delivers one long stream of keys and then
@@ -19,8 +19,11 @@
 
 #define DECODE_INLINE static inline __attribute__((always_inline))
 
-/* Keys of a block; vectors of columns and keys whose values are summed up at a time; how many keys ahead memory is asked for. */
-enum { DECODE_KEYS = SPLIT_KEYS, DECODE_SLICE = 8, VALUE_KEYS = 16, AHEAD = 32 };
+#ifndef DECODE_SLICE
+#define DECODE_SLICE 8
+#endif
+/* Keys of a block; keys whose values are summed up at a time; how many keys ahead memory is asked for. */
+enum { DECODE_KEYS = SPLIT_KEYS, VALUE_KEYS = 16, AHEAD = 32 };
 /* A kernel may define FAR_VALUE_KEYS: VALUE_KEYS for K and V of more bytes than caches hold, which come from memory. Values are read by
  * one group of rows after the other. If the first asks for all that is to come and the next only reads what is there, memory waits by
  * turns; so there the first two groups ask for half each, and take turns more often. That costs loads and stores of the sums, which
@@ -119,7 +122,7 @@ DECODE_INLINE void accumulate_slice(float *o, int64_t ldo, float s[][DECODE_KEYS
                                     const uint32_t dtype)
 {
     vf acc[DECODE_GROUP][DECODE_SLICE];
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
         for (int n = 0; n < vecs; n++)
@@ -134,7 +137,7 @@ DECODE_INLINE void accumulate_slice(float *o, int64_t ldo, float s[][DECODE_KEYS
 #pragma GCC unroll 8
         for (int n = 0; n < vecs; n++)
             lane[n] = some < LANES ? vf_from_some(row, d, dtype, some) : vf_from(row, d + n * LANES, dtype);
-#pragma GCC unroll 2
+#pragma GCC unroll 4
         for (int r = 0; r < rows; r++) {
             vf weight = vf_set1(s[r][key]);
 #pragma GCC unroll 8
@@ -142,7 +145,7 @@ DECODE_INLINE void accumulate_slice(float *o, int64_t ldo, float s[][DECODE_KEYS
                 acc[r][n] = vf_fma(weight, lane[n], acc[r][n]);
         }
     }
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
         for (int n = 0; n < vecs; n++)
@@ -266,6 +269,9 @@ DECODE_INLINE void values_of(struct decode *x, int64_t at, int64_t first, int64_
         for (; r + DECODE_GROUP <= x->rows; r += DECODE_GROUP)
             decode_accumulate(x->o + r * x->dim_o, x->dim_o, (void *)&x->s[r][at + n], few, count, p->dim_v, DECODE_GROUP, false, 0,
                               1, dtype);
+        for (; DECODE_GROUP > 2 && r + 2 <= x->rows; r += 2)
+            decode_accumulate(x->o + r * x->dim_o, x->dim_o, (void *)&x->s[r][at + n], few, count, p->dim_v, 2, r == 0, 0, 1,
+                              dtype);
         for (; r < x->rows; r++)
             decode_accumulate(x->o + r * x->dim_o, x->dim_o, (void *)&x->s[r][at + n], few, count, p->dim_v, 1, r == 0, 0, 1,
                               dtype);
