@@ -20,7 +20,7 @@ static const char *const shapes[] = {"b1:hq4:hkv2:sq70:skv131:d64", "b1:hq2:hkv1
                                      "b1:hq6:hkv2:sq3:skv300:d72"};
 
 /* Runs every kernel on every shape and dtype with these values, and with these words added to the problem. */
-static bool nan_behind_bias;
+static bool nan_behind_bias, without_lse;
 static void everywhere(value_function *values, const char *words, bool exact_scores)
 {
     for (size_t t = 0; t < sizeof dtypes / sizeof *dtypes; t++)
@@ -29,7 +29,7 @@ static void everywhere(value_function *values, const char *words, bool exact_sco
                 continue;
             char line[256], why[256] = "";
             attest_problem p;
-            snprintf(line, sizeof line, "fwd:%s:%s:lse%s", dtypes[t], shapes[s], words);
+            snprintf(line, sizeof line, "fwd:%s:%s%s%s", dtypes[t], shapes[s], without_lse ? "" : ":lse", words);
             if (!tap_case("%s", line) ||
                 !tap_check(attest_problem_parse(line, &p, why, sizeof why) == ATTEST_OK, "%s: %s", line, why))
                 continue;
@@ -240,6 +240,32 @@ VALUES(largest_v)
 static void largest_values(void)
 {
     everywhere(largest_v, "", false);
+}
+
+/* Numbers that are still normal, while their products with small weights are not. */
+VALUES(small_v)
+{
+    return tensor == 'v' ? ldexp((double)(1 + rng_below(rng, 7)), in->problem.dtype == ATTEST_F16 ? -14 : -118) : OTHERWISE;
+}
+static void small_values(void)
+{
+    everywhere(small_v, "", false);
+}
+
+/* A kernel may take another way where nobody asks for LSE. */
+static void output_alone(void)
+{
+    without_lse = true;
+    everywhere(small_v, "", false);
+    everywhere(denormal_v, "", false);
+    everywhere(largest_v, "", false);
+    everywhere(integers, ":scale=16", true);
+    everywhere(rising, ":scale=0.5", true);
+    everywhere(rising, ":scale=2:causal:br", true);
+    everywhere(equal_keys, ":scale=100", true);
+    everywhere(tail_maximum, ":scale=1", true);
+    everywhere(values_normal, ":wl=2:causal:br", false);
+    without_lse = false;
 }
 
 VALUES(extreme_sinks)
@@ -492,6 +518,8 @@ int main(int argc, char **argv)
         {"denormal scores", denormal_scores},
         {"large values", large_values},
         {"largest values", largest_values},
+        {"small values", small_values},
+        {"output alone", output_alone},
         {"sinks of any size", sinks_of_any_size},
         {"slopes of any size", slopes_of_any_size},
         {"blind rows", blind_rows},
