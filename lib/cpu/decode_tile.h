@@ -26,8 +26,8 @@
 enum { DECODE_KEYS = SPLIT_KEYS, VALUE_KEYS = 16, AHEAD = 32 };
 /* A kernel may define FAR_VALUE_KEYS: VALUE_KEYS for K and V of more bytes than caches hold, which come from memory. Values are read by
  * one group of rows after the other. If the first asks for all that is to come and the next only reads what is there, memory waits by
- * turns; so there the first two groups ask for half each, and take turns more often. That costs loads and stores of the sums, which
- * would show where nothing is waited for. The bits are the same. */
+ * turns; so there the first two groups ask for half each, in the order of memory, and take turns more often. That costs loads and
+ * stores of the sums, which would show where nothing is waited for. The bits are the same. */
 enum { FAR_BYTES = 24 << 20 };
 _Static_assert(DECODE_KEYS % LANES == 0, "scores of a block are whole vectors");
 _Static_assert(SPLIT_KEYS % DECODE_KEYS == 0, "pieces of a split are whole blocks");
@@ -115,8 +115,8 @@ DECODE_INLINE void decode_dots(float s[][DECODE_KEYS], const float *q, int64_t l
 }
 
 /* Adds to o [rows][ldo], of which it takes `vecs` vectors of columns, the same columns of v weighted by s[row][key]. With `some`
- * below LANES there is one vector, and only so many of its columns exist. With `ahead` it asks for part `part` of `parts` of the values to
- * come. */
+ * below LANES there is one vector, and only so many of its columns exist. With `ahead` it asks for part `part` of `parts` of as many values
+ * to come, all parts one after the other in the order of memory. */
 DECODE_INLINE void accumulate_slice(float *o, int64_t ldo, float s[][DECODE_KEYS], struct stream v, int64_t keys, int64_t d,
                                     int64_t some, const int rows, const int vecs, const bool ahead, const int part, const int parts,
                                     const uint32_t dtype)
@@ -130,10 +130,11 @@ DECODE_INLINE void accumulate_slice(float *o, int64_t ldo, float s[][DECODE_KEYS
     for (int64_t key = 0; key < keys; key++) {
         vf lane[DECODE_SLICE];
         const char *row = v.first + key * v.step;
-        if (ahead)
-            fetch(row + AHEAD * v.step + d * (int64_t)dtype_size(dtype) +
-                      part * (vecs * LANES * (int64_t)dtype_size(dtype) / parts),
-                  vecs * LANES * (int64_t)dtype_size(dtype) / parts);
+        if (ahead) {
+            const int64_t bytes = vecs * LANES * (int64_t)dtype_size(dtype) / parts, turn = part * keys + key;
+            const char *to = parts == 1 ? row : v.first + turn / parts * v.step + turn % parts * bytes;
+            fetch(to + AHEAD * v.step + d * (int64_t)dtype_size(dtype), bytes);
+        }
 #pragma GCC unroll 8
         for (int n = 0; n < vecs; n++)
             lane[n] = some < LANES ? vf_from_some(row, d, dtype, some) : vf_from(row, d + n * LANES, dtype);
