@@ -19,7 +19,7 @@ check "cuda_fwd_sm90 is right where the maximum rises again and again" tests/cud
     fwd:f16:b1:h2:s600:d128:scale=8:lse fwd:f16:b1:h2:s600:d128:scale=3:causal fwd:f16:b1:h1:s600:d128:scale=-8 fwd:f16:b1:h1:s600:d128:scale=100:wl=200
 # Q has one place; the last problem has tiles without keys between others.
 check "cuda_fwd_sm90 is right on some problems, f16 d192" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90.cu sm_90a f16 192 \
-    fwd:f16:b1:hq8:hkv2:s200:d192:causal:lse fwd:f16:b1:h8:sq300:skv20:d192:wl=10
+    fwd:f16:b1:hq8:hkv2:s200:d192:causal:lse fwd:f16:b1:h8:sq300:skv20:d192:wl=10 fwd:f16:b1:h1:s500:d192:scale=8:lse
 # More blocks of keys than stages; tiles whose last rows are those of one warpgroup; a warpgroup that leaves a block, or half of one.
 check "cuda_fwd_sm90_many is right where stages are filled again" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_many.cu sm_90a f16 64 \
     fwd:f16:b1:h2:s900:d64:causal:lse fwd:f16:b1:h1:sq130:skv1000:d64 fwd:f16:b1:hq4:hkv2:sq140:skv700:d64:wl=300:lse \
@@ -44,10 +44,10 @@ EMULATED_WHOLE_P=1 check "cuda_fwd_sm90_split does not round the weights of up t
 . tests/cuda/mutant.sh
 kernel=cuda_fwd_sm90.cu arch=sm_90a
 mutant $kernel "K given free before it has been read" \
-    's/^            warp_arrive(k.barrier + KV_TO_FREE);//;s/^        wgmma_wait<1>();/        warp_arrive(k.barrier + KV_TO_FREE);\n&/' fwd:f16:b1:h1:sq80:skv600:d64
+    's/^            barrier_arrive(k.barrier + KV_TO_FREE);//;s/^        wgmma_wait<1>();/        if (more)\n            warp_arrive(k.barrier + KV_TO_FREE);\n&/' fwd:f16:b1:h1:sq80:skv600:d64
 mutant attention_sm90.cuh "a missing fence behind the blanking of V" 's|proxy_fence(); // written by threads.*||' fwd:f16:b1:h1:sq70:skv200:d64:causal
 dim=256 mutant $kernel "Q's place given free before it has been read" \
-    's/^                warp_arrive(q.barrier + Q_TO_FREE);/;/;s/^        wgmma_wait<1>();/        if (here.block + 1 == here.end)\n warp_arrive(q.barrier + Q_TO_FREE);\n&/' fwd:f16:b1:h7:sq80:skv50:d256
+    's/^                barrier_arrive(q.barrier + Q_TO_FREE);/;/;s/^        wgmma_wait<1>();/        if (more \&\& here.block + 1 == here.end)\n warp_arrive(q.barrier + Q_TO_FREE);\n&/' fwd:f16:b1:h7:sq80:skv50:d256
 kernel=cuda_fwd_sm90_short.cu
 mutant $kernel "a copy before all warps have read" 's/== all - 1/== 0/' fwd:f16:b1:h1:sq128:skv1000:d64
 mutant $kernel "O of the other block read before it is there" 's|barrier_wait(sent, 0);||' fwd:f16:b1:h1:sq100:skv300:d64
@@ -73,15 +73,17 @@ kernel=cuda_fwd_sm90.cu arch=sm_90a
 mutant $kernel "S read before it is waited for" 's/wgmma_wait<1>();//' fwd:f16:b1:h1:s300:d64
 mutant $kernel "O read before it is waited for" 's/^        wgmma_wait<0>();//' fwd:f16:b1:h1:s300:d64
 mutant $kernel "V given free before it has been read" \
-    '/^        if (pending)$/{N;d};s/^        wgmma_wait<0>();/        if (pending)\n            warp_arrive(v.barrier + KV_TO_FREE);\n&/' fwd:f16:b1:h1:sq80:skv600:d64
+    '/^        if (before.number >= 0)$/{N;d};s/^        wgmma_wait<0>();/        if (before.number >= 0)\n            warp_arrive(v.barrier + KV_TO_FREE);\n&/' fwd:f16:b1:h1:sq80:skv600:d64
 mutant attention_sm90.cuh "columns of O exchanged wrongly" 's/odd ? pairs\[i\] : pairs\[i + 1\], 1/odd ? pairs[i + 1] : pairs[i], 1/' fwd:f16:b1:h1:s80:d64
 mutant $kernel "a missing rescale" 's/^            rescale(O, carry);//' fwd:f16:b1:h1:s600:d64:scale=8
-mutant attention_sm90.cuh "weights that are too large for 16 bits" 's/RISE = 10/RISE = 100/' fwd:f16:b1:h1:s600:d64:scale=8
-dim=128 mutant attention_sm90.cuh "weights that are too large for 16 bits, by their sums" 's/LARGEST = 1024/LARGEST = 1e30f/' fwd:f16:b1:h1:s600:d128:scale=8
+mutant $kernel "weights that are too large for 16 bits" 's/return fminf(fmaxf(l .*/return 1e30f;/' fwd:f16:b1:h1:s600:d64:scale=8
+dim=128 mutant $kernel "weights that are too large for 16 bits, by their sums" 's/return fminf(fmaxf(l .*/return 1e30f;/' fwd:f16:b1:h1:s600:d128:scale=8
+dim=256 mutant $kernel "weights that are too large for 16 bits, by themselves" 's/largest_halves(even, odd, limit) == limit/true/' fwd:f16:b1:h1:s600:d256:scale=8
 mutant $kernel "a wait for the wrong phase" 's/ FULL, 0, 0}, v = k/ FULL, 0, 1}, v = k/' fwd:f16:b1:h1:s300:d64
 mutant $kernel "a copy into K's place without a wait" 's/barrier_wait(kv.barrier + KV_TO_FREE, kv.parity);//' fwd:f16:b1:h1:s600:d64
 mutant $kernel "a tile's note written over before its end" 's/NOTES = 8/NOTES = 1/' fwd:f16:b1:h9:s300:d64
-mutant $kernel "the sums of the next tile" 's/before.number), before_rows, O/before.number), rows, O/' fwd:f16:b1:h9:s300:d64
+mutant $kernel "sums that begin with those of the tile before" 's/^            rows_begin(rows);//' fwd:f16:b1:h9:s300:d64
+mutant $kernel "O that begins with that of the tile before" 's/fresh = last;/fresh = false;/' fwd:f16:b1:h9:s300:d64
 mutant $kernel "a block of V left to others without a word" 's/warp_arrive(left.barrier + KV_TO_FREE);//' fwd:f16:b1:h9:s400:d64:causal
 kernel=cuda_fwd_sm90_short.cu
 mutant $kernel "barriers waited at before they are there" 's|__syncthreads(); // the barriers are there||;s|cluster_wait(); .*||' fwd:f16:b1:h1:s100:d64

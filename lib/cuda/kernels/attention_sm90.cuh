@@ -11,8 +11,8 @@
  *
  * Numbers. Scores are kept as they come from the matrix unit, m is their maximum, and exp(scale (s - m)) is 2^(s c - m c) with
  * c = scale log2(e). With a softcap, or a scale that is not positive, they are first brought to units of log2, and c is 1. P is
- * rounded to 16 bits for the product with V, l is not. m need not be the maximum of all scores so far: O / l is the same for every m
- * as long as no weight is too large for 16 bits or too small, and it may stay as it is while none is above 2^RISE.
+ * rounded to 16 bits for the product with V, l is not. O / l is the same for every m, as long as no weight is too large for 16 bits or
+ * too small; but with m the maximum of all scores so far, the weight that counts most is exactly 1, and is not rounded.
  */
 #ifndef ATTEST_ATTENTION_SM90_CUH
 #define ATTEST_ATTENTION_SM90_CUH
@@ -25,6 +25,7 @@ constexpr int SLAB = 64, SLABS = (D + SLAB - 1) / SLAB, PITCH = SLAB * 2; // a r
 constexpr int Q_SLAB = TILE_Q * PITCH, KV_SLAB = KEYS * PITCH, Q_BYTES = SLABS * Q_SLAB, KV_BYTES = SLABS * KV_SLAB;
 constexpr float LOG2_E = 1.4426950408889634f, LN_2 = 0.6931471805599453f;
 constexpr unsigned ALL_LANES = 0xffffffffu;
+constexpr float LARGEST = 1024; // weight in 16 bits, 2^RISE
 
 static_assert(Q_SLAB % 1024 == 0 && KV_SLAB % 1024 == 0, "the swizzle repeats every 1024 bytes");
 static_assert(KEYS % 16 == 0 && D % 16 == 0, "products go 16 deep");
@@ -193,13 +194,13 @@ __device__ inline void begin_qk(Scores &S, uint32_t q_at, uint32_t k_at)
     wgmma_commit();
 }
 
-// O += P V, begun.
-__device__ inline void begin_pv(Output &O, const Weights &P, uint32_t v_at)
+// O += P V, begun; or O = P V.
+__device__ inline void begin_pv(Output &O, const Weights &P, uint32_t v_at, bool accumulate)
 {
     const uint64_t v = descriptor(v_at, KV_SLAB, 8 * PITCH);
 #pragma unroll
     for (int step = 0; step < KEYS / 16; step++)
-        wgmma_rs<D, true>(O, P[step], v + (step * 16 * PITCH >> 4), true);
+        wgmma_rs<D, true>(O, P[step], v + (step * 16 * PITCH >> 4), accumulate || step > 0);
     wgmma_commit();
 }
 
@@ -318,7 +319,7 @@ __device__ inline void blank(uint32_t v_at, const attest_span &seen, int first, 
     named_barrier(barrier, GROUP_THREADS);
 }
 
-/* ---- P, m, l ---- */
+/* ---- m and O ---- */
 
 // The new maximum m, and `base`, which is m c; `carry` is what O and l so far are to be multiplied with.
 template <int COUNT> __device__ inline void raise(const float (&S)[COUNT], Rows &rows, float (&carry)[2], float (&base)[2], float c)
@@ -341,92 +342,6 @@ template <int COUNT> __device__ inline void raise(const float (&S)[COUNT], Rows 
         carry[half] = exp2_fast(__fmul_rn(rows.m[half], c) - base[half]);
         rows.m[half] = m;
     }
-}
-
-// S becomes 2^(S c - m c) with the new maximum m.
-__device__ inline void softmax(Scores &S, Rows &rows, float (&carry)[2], float c)
-{
-    float base[2];
-    raise(S, rows, carry, base, c);
-    float sum[2][2] = {{0, 0}, {0, 0}};
-#pragma unroll
-    for (int n = 0; n < KEYS / 2; n++) {
-        S[n] = exp2_fast(fmaf(S[n], c, -base[n / 2 % 2]));
-        sum[n / 2 % 2][n % 2] += S[n];
-    }
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-        rows.l[half] = rows.l[half] * carry[half] + (sum[half][0] + sum[half][1]);
-}
-
-__device__ inline void round_weights(Weights &P, const Scores &S)
-{
-#pragma unroll
-    for (int step = 0; step < KEYS / 16; step++)
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            P[step][i] = pack(S[step * 8 + i * 2], S[step * 8 + i * 2 + 1]);
-}
-
-constexpr float RISE = 10, LARGEST = 1024; // 2^RISE
-
-// Weights with m as it is, in the place of scores. False, and nothing has changed, if they would be too large, or m is -inf.
-__device__ inline bool softmax_in_place(Scores &S, Rows &rows, float c)
-{
-    float most[2][2], base[2], sum[2][2] = {{0, 0}, {0, 0}};
-#pragma unroll
-    for (int n = 0; n < 4; n++)
-        most[n / 2][n % 2] = S[n];
-#pragma unroll
-    for (int n = 4; n < KEYS / 2; n++)
-        most[n / 2 % 2][n % 2] = fmaxf(most[n / 2 % 2][n % 2], S[n]);
-    bool small = true;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        base[half] = __fmul_rn(rows.m[half], c);
-        small &= fmaf(fmaxf(most[half][0], most[half][1]), c, -base[half]) <= RISE;
-    }
-    if (!__all_sync(ALL_LANES, small))
-        return false;
-#pragma unroll
-    for (int n = 0; n < KEYS / 2; n++) {
-        S[n] = exp2_fast(fmaf(S[n], c, -base[n / 2 % 2]));
-        sum[n / 2 % 2][n % 2] += S[n];
-    }
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-        rows.l[half] += sum[half][0] + sum[half][1];
-    return true;
-}
-
-// Rounded weights with m as it is. False, and the rows are as they were, where that does not do: a weight, and so the sum, is too large,
-// or m is -inf, and the sum infinite or NaN. Neither a maximum nor a shuffle, which is what makes it worth while.
-__device__ inline bool softmax_as_is(Weights &P, const Scores &S, Rows &rows, float c)
-{
-    float base[2], sum[2][2] = {{0, 0}, {0, 0}};
-    c += __int_as_float(zero_here()); // a register of the thread: with one of the warp the first exponentials come late
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-        base[half] = __fmul_rn(rows.m[half], c);
-#pragma unroll
-    for (int step = 0; step < KEYS / 16; step++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int n = step * 8 + i * 2, half = i % 2;
-            const float even = exp2_fast(fmaf(S[n], c, -base[half])), odd = exp2_fast(fmaf(S[n + 1], c, -base[half]));
-            sum[half][0] += even;
-            sum[half][1] += odd;
-            P[step][i] = pack(even, odd);
-        }
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-        sum[half][0] += sum[half][1];
-    if (!__all_sync(ALL_LANES, sum[0][0] <= LARGEST && sum[1][0] <= LARGEST))
-        return false;
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-        rows.l[half] += sum[half][0];
-    return true;
 }
 
 // Whether something holds for a lane of the four that have a row. What a row is to be must not depend on others of its warp: a query gives

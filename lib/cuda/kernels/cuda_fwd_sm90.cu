@@ -51,7 +51,7 @@
  *     for block 1 ...:
  *         S = Q K[block]^T and O += P V[block - 1], both under way
  *         wait for S;  P' = 2^(S - m), l' = l + sum(P'), while O is still under way
- *             or, where that gives weights that are too large, and for a tile's first block: m', l', P' = softmax(S)
+ *             or, where that gives a heavy weight, and for a tile's first block: m', l', P' = softmax(S)
  *         wait for O;  O *= 2^(m - m'), or where block - 1 was its tile's last: O /= l is written, LSE = m + log(l)
  *     O += P V[last], which is written
  *
@@ -88,6 +88,9 @@ constexpr int Q_FULL = SHARED_BARRIERS, Q_FREE = Q_FULL + 8 * Q_STAGES, FULL = Q
 constexpr bool LEAVES = TILE_Q > KEYS; // with causal masks there are blocks of a tile that the rows of some warpgroups do not see
 constexpr int COMPUTING_WARPS = GROUPS * 4;
 constexpr bool AHEAD = GROUPS == 2; // weights are rounded while products still read those before: there are registers for both
+// Where it is seen that a weight is heavy. With many columns of V there is so much to multiply that there is time for looking at all weights.
+enum Look { AT_SCORES, AT_SUMS, AT_WEIGHTS };
+constexpr Look LOOK = !AHEAD ? AT_SCORES : D <= 128 ? AT_SUMS : AT_WEIGHTS;
 // A block has what it was launched with, and no more: asking for more waits for ever.
 constexpr int LAUNCH_REGISTERS = 65536 / THREADS / 8 * 8 < 168 ? 65536 / THREADS / 8 * 8 : 168;
 constexpr int COPYING_REGISTERS = GROUPS == 3 ? 32 : 24, COMPUTING_REGISTERS = GROUPS == 2 ? 240 : GROUPS == 3 ? 160 : 112;
@@ -233,6 +236,212 @@ __device__ inline void copy_all(const attest_cuda_args &args, const attest_cuda_
     }
 }
 
+/* ---- weights ---- */
+
+// The largest of a thread's scores of each of its rows.
+__device__ inline void largest(const Scores &S, float (&most)[2])
+{
+    float of[2][2]; // of even and of odd columns: more that can be done at a time
+#pragma unroll
+    for (int n = 0; n < 4; n++)
+        of[n / 2][n % 2] = S[n];
+#pragma unroll
+    for (int n = 4; n < KEYS / 2; n++)
+        of[n / 2 % 2][n % 2] = fmaxf(of[n / 2 % 2][n % 2], S[n]);
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        most[half] = fmaxf(of[half][0], of[half][1]);
+}
+
+// The new maximum m of rows that rise, and `base`, which is m c; `carry` is what O so far is to be multiplied with, and l has been. `most` and
+// `light` are of this thread's columns; a row rises if any of its columns is not light.
+__device__ inline void rise(const float (&most)[2], const bool (&light)[2], Rows &rows, bool (&rises)[2], float (&carry)[2],
+                            float (&base)[2], float c)
+{
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float m = fmaxf(rows.m[half], most[half]);
+        m = fmaxf(m, __shfl_xor_sync(ALL_LANES, m, 1));
+        m = fmaxf(m, __shfl_xor_sync(ALL_LANES, m, 2));
+        rises[half] = of_row(!light[half]);
+        m = rises[half] ? m : rows.m[half];
+        base[half] = m == minus_infinity() ? 0 : __fmul_rn(m, c);
+        // Rounded, as the base before was: fused it would not be 1 where the maximum has not moved, and l would drift.
+        carry[half] = exp2_fast(__fmul_rn(rows.m[half], c) - base[half]);
+        rows.m[half] = m;
+        rows.l[half] *= carry[half];
+    }
+}
+
+// S becomes 2^(S c - base).
+__device__ inline void weigh(Scores &S, Rows &rows, const float (&base)[2], float c)
+{
+    float sum[2][2] = {{0, 0}, {0, 0}};
+#pragma unroll
+    for (int n = 0; n < KEYS / 2; n++) {
+        S[n] = exp2_fast(fmaf(S[n], c, -base[n / 2 % 2]));
+        sum[n / 2 % 2][n % 2] += S[n];
+    }
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        rows.l[half] += sum[half][0] + sum[half][1];
+}
+
+// S becomes 2^(S c - m c), with the new maximum m in rows that are not light.
+__device__ inline void softmax(Scores &S, const bool (&light)[2], Rows &rows, float (&carry)[2], float c)
+{
+    float most[2], base[2];
+    bool rises[2];
+    largest(S, most);
+    rise(most, light, rows, rises, carry, base, c);
+    weigh(S, rows, base, c);
+}
+
+__device__ inline void round_weights(Weights &P, const Scores &S)
+{
+#pragma unroll
+    for (int step = 0; step < KEYS / 16; step++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            P[step][i] = pack(S[step * 8 + i * 2], S[step * 8 + i * 2 + 1]);
+}
+
+// m of a row is the maximum of its scores in the first block of a tile, and then stays as it is while no weight is heavy: following every
+// maximum would cost shuffles and a multiplication of O in nearly every block, and only rounding a weight that counts for much shows in
+// the error. A weight is heavy that is so many times the mean of those before. The root of their number is how long a vector they are, in
+// units of their mean, and what is small beside that does not show. By sums a heavy weight is not seen well, and looking for it in vain
+// costs more than half a block of keys: so not below 90 there.
+__device__ inline float heavy_of(int blocks)
+{
+    const float root = __uint_as_float((__float_as_uint((float)(blocks * KEYS)) >> 1) + 0x1fbd1df5); // to 4 %
+    return LOOK == AT_SUMS ? fmaxf(2 * root, 90) : 1.5f * root;
+}
+
+// How large a weight of a row may be for m to stay as it is, if `blocks` blocks of keys are in l, of which a thread has a quarter; or the
+// sum of the thread's weights of a block.
+__device__ inline float limit_of(float l, int blocks, float heavy)
+{
+    constexpr float COUNT = KEYS / 4;
+    return fminf(fmaxf(l * reciprocal_fast(blocks * COUNT) * (LOOK == AT_SUMS ? heavy + COUNT : heavy), 1), LARGEST);
+}
+
+// The largest of the lower halves of three words, and of the upper halves.
+__device__ inline uint32_t largest_halves(uint32_t a, uint32_t b, uint32_t c)
+{
+#ifdef __CUDA_ARCH__
+    return __vimax3_u16x2(a, b, c);
+#else
+    const uint32_t low = max(max(a & 0xffff, b & 0xffff), c & 0xffff), high = max(max(a >> 16, b >> 16), c >> 16);
+    return high << 16 | low;
+#endif
+}
+
+// 2^(S c - base), rounded; their sums; and pairs with the largest of each row, as their bits are.
+__device__ inline void weigh_rounded(Weights &P, const Scores &S, const float (&base)[2], float c, float (&sum)[2],
+                                     uint32_t (&most)[2])
+{
+    float of[2][2] = {{0, 0}, {0, 0}}; // of even and of odd columns: more that can be done at a time
+    most[0] = most[1] = 0;
+#pragma unroll
+    for (int step = 0; step < KEYS / 16; step++) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int n = step * 8 + i * 2, half = i % 2;
+            const float even = exp2_fast(fmaf(S[n], c, -base[half])), odd = exp2_fast(fmaf(S[n + 1], c, -base[half]));
+            of[half][0] += even;
+            of[half][1] += odd;
+            P[step][i] = pack(even, odd);
+        }
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            most[half] = largest_halves(most[half], P[step][half], P[step][half + 2]);
+    }
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        sum[half] = of[half][0] + of[half][1];
+}
+
+// LOOK == AT_SCORES: S becomes weights, with m as it is where no score is above `limit`, which is a logarithm. True if m has been raised, as
+// it is for the first block of a tile.
+__device__ inline bool softmax_by_scores(Scores &S, Rows &rows, const float (&limit)[2], bool (&rises)[2], float (&carry)[2],
+                                         float c, bool first)
+{
+    float most[2], base[2];
+    bool light[2];
+    largest(S, most);
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        base[half] = __fmul_rn(rows.m[half], c);
+        light[half] = !first && fmaf(most[half], c, -base[half]) <= limit[half];
+    }
+    const bool raised = !__all_sync(ALL_LANES, light[0] && light[1]);
+    if (raised)
+        rise(most, light, rows, rises, carry, base, c);
+    weigh(S, rows, base, c);
+    return raised;
+}
+
+// LOOK == AT_SUMS: rounded weights, with m as it is where the sums are within their limits; not if m is -inf, and they are infinite or NaN.
+// True if m has been raised. There is neither a maximum nor a shuffle then, and the exponentials are there once for both ways: instructions
+// that are seldom run come from far.
+__device__ inline bool softmax_by_sums(Weights &P, const Scores &S, Rows &rows, const float (&limit)[2], bool (&rises)[2],
+                                       float (&carry)[2], float c, bool first)
+{
+    float base[2], sum[2];
+    bool light[2] = {false, false};
+    uint32_t unused[2];
+    c += __int_as_float(zero_here()); // a register of the thread: with one of the warp the first exponentials come late
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        base[half] = __fmul_rn(rows.m[half], c);
+    bool raised = first;
+#pragma unroll 1
+    for (;;) {
+        if (raised) {
+            float most[2];
+            largest(S, most);
+            rise(most, light, rows, rises, carry, base, c);
+        }
+        weigh_rounded(P, S, base, c, sum, unused);
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            light[half] = sum[half] <= limit[half];
+        if (raised || __all_sync(ALL_LANES, light[0] && light[1]))
+            break;
+        raised = true;
+    }
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        rows.l[half] += sum[half];
+    return raised;
+}
+
+// LOOK == AT_WEIGHTS: rounded weights with m as it is. False, and the rows are as they were, if one is beyond its limit, of `blocks` blocks
+// before; or m is -inf, and weights are infinite or NaN, which is above all others.
+__device__ inline bool softmax_by_weights(Weights &P, const Scores &S, Rows &rows, bool (&light)[2], float c, int blocks,
+                                          float heavy)
+{
+    float base[2], sum[2];
+    uint32_t most[2];
+    c += __int_as_float(zero_here());
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        base[half] = __fmul_rn(rows.m[half], c);
+    weigh_rounded(P, S, base, c, sum, most);
+    const uint32_t limit = pack(limit_of(rows.l[0], blocks, heavy), limit_of(rows.l[1], blocks, heavy)),
+                   even = (most[0] & 0xffff) | most[1] << 16, odd = most[0] >> 16 | (most[1] & 0xffff0000);
+    const uint32_t beyond = largest_halves(even, odd, limit) ^ limit;
+    if (!__all_sync(ALL_LANES, beyond == 0)) {
+        light[0] = !(beyond & 0xffff);
+        light[1] = !(beyond >> 16);
+        return false;
+    }
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        rows.l[half] += sum[half];
+    return true;
+}
+
 /* ---- computing ---- */
 
 // Whether the phase of this parity has ended. One that has need not be waited for; in emulation all are.
@@ -281,18 +490,27 @@ __device__ inline void turn_pass(int group)
     named_barrier_arrive(1 + (group + 1) % GROUPS, 2 * GROUP_THREADS);
 }
 
-// O of the group's rows is normalised and written; and LSE.
-__device__ inline void write_rows(const attest_cuda_args &args, const Note &note, Rows rows, const Output &O, float c, int group)
+// What O of the thread's rows is to be multiplied with in the end; LSE is written.
+__device__ inline void finish_rows(const attest_cuda_args &args, const attest_tile &tile, Rows rows, float c, int group,
+                                   float (&factor)[2])
 {
-    const attest_tile tile = note.tile;
     const int r = row_here(tile.row_begin + group * GROUP_Q);
     rows_end(rows, c);
 #pragma unroll
+    for (int half = 0; half < 2; half++)
+        factor[half] = finish_row(args, tile, r + half * 8, rows.m[half], rows.l[half], threadIdx.x % 4 == 0);
+}
+
+// O of the group's rows is normalised and written.
+__device__ inline void write_rows(const attest_cuda_args &args, const Note &note, const Output &O, const float (&factor)[2],
+                                  int group)
+{
+    const attest_tile tile = note.tile;
+    const int r = row_here(tile.row_begin + group * GROUP_Q);
+#pragma unroll
     for (int half = 0; half < 2; half++) {
         const int row = r + half * 8;
-        const float factor = finish_row(args, tile, row, rows.m[half], rows.l[half], threadIdx.x % 4 == 0);
-        uint16_t *to = row_of_o(args, tile, row);
-        write_row(args, to, O, half, factor, row < tile.row_end);
+        write_row(args, row_of_o(args, tile, row), O, half, factor[half], row < tile.row_end);
     }
 }
 
@@ -301,11 +519,12 @@ struct Here {
     int number, block, end; // of the tile; of keys; the last block that the warpgroup's rows see something of is before `end`
     int leaves;             // 1 if the tile has one more, which is left to others
     int blanks;             // 1 if there are keys in the tile's blocks that no row of the sequence sees
-    attest_span all;        // keys that all rows of the warpgroup see
+    int plain, plain_count; // blocks whose scores are weighed as they are: all rows of the warpgroup see all keys
 };
 
 // On to the next tile. False if there is none.
-__device__ inline bool next_tile(const attest_cuda_args &args, unsigned char *shared, Here &here, Ring_Q &q, int group)
+__device__ inline bool next_tile(const attest_cuda_args &args, unsigned char *shared, Here &here, Ring_Q &q, int group,
+                                 bool modified)
 {
     q.advance();
     barrier_wait(q.barrier, q.parity);
@@ -321,8 +540,8 @@ __device__ inline bool next_tile(const attest_cuda_args &args, unsigned char *sh
     }
     here.blanks = attest_uniform(note.seen.begin > note.first * KEYS || note.seen.end < (note.first + note.count) * KEYS);
     const attest_span all = seen_by_all(args, note.tile, note.tile.row_begin + group * GROUP_Q);
-    here.all.begin = attest_uniform(all.begin);
-    here.all.end = attest_uniform(all.end);
+    here.plain = attest_uniform((max(all.begin, 0) + KEYS - 1) / KEYS);
+    here.plain_count = modified ? 0 : max(attest_uniform(max(all.end, 0) / KEYS) - here.plain, 0);
     return count > 0;
 }
 
@@ -340,16 +559,15 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
     Output O;
     Scores S;
     Weights P, next;
-    float carry[2];
-    const uint32_t zero = args.tiles >> 31 & threadIdx.x;
-    bool k_there = false, v_there = false; // what is waited for next
+    float carry[2], limit[2] = {0, 0}, factor[2] = {0, 0};
+    bool there = false; // the K and V that come next, and nothing is to be blanked
+    bool fresh = true;  // nothing is in O yet
     rows_begin(rows);
     output_begin(O);
     for (;;) {
         const Here before = here; // its weights are P
-        const Rows before_rows = rows;
-        const bool last = ++here.block >= here.end, pending = before.number >= 0;
-        bool more = true, raised = false;
+        const bool last = ++here.block >= here.end;
+        bool more = true;
         Ring_KV left = k; // V of a block that is left to others
         if (last) {
             if (LEAVES && before.leaves) {
@@ -360,52 +578,73 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
                 k.advance();
                 turn_wait(group);
                 turn_pass(group);
-                k_there = false;
+                there = false;
             }
-            more = next_tile(args, shared, here, q, group);
+            if (before.number >= 0)
+                finish_rows(args, note_of(shared, before.number).tile, rows, c, group, factor);
+            more = next_tile(args, shared, here, q, group, modified);
             rows_begin(rows);
         }
-        if (pending && !v_there)
-            barrier_wait(v.barrier, v.parity);
-        if (more && !k_there)
-            barrier_wait(k.barrier, k.parity);
-        if (pending && before.blanks)
-            blank(v.at, note_of(shared, before.number).seen, before.block * KEYS, own_barrier);
+        if (!there) {
+            if (before.number >= 0)
+                barrier_wait(v.barrier, v.parity);
+            if (more)
+                barrier_wait(k.barrier, k.parity);
+            if (before.number >= 0 && before.blanks)
+                blank(v.at, note_of(shared, before.number).seen, before.block * KEYS, own_barrier);
+        }
         turn_wait(group);
         wgmma_fence();
-        begin_qk(S, q.at, k.at); // without a tile any more: of something that was there, for nobody
-        begin_pv(O, P, v.at);    // likewise before the first
+        begin_qk(S, q.at, k.at);      // without a tile any more: of something that was there, for nobody
+        begin_pv(O, P, v.at, !fresh); // likewise before the first
+        fresh = last;
         turn_pass(group);
         Ring_KV next_v = k, next_k;
         next_v.advance();
         next_k = next_v;
         next_k.advance();
-        v_there = barrier_passed(next_v.barrier, next_v.parity); // asked while S is waited for anyway
-        k_there = barrier_passed(next_k.barrier, next_k.parity);
+        // Asked while S is waited for anyway.
+        const bool v_there = barrier_passed(next_v.barrier, next_v.parity), k_there = barrier_passed(next_k.barrier, next_k.parity);
+        there = v_there & k_there & !here.blanks;
         wgmma_wait<1>();
         settle(S);
-        if (more) {
-            warp_arrive(k.barrier + KV_TO_FREE);
+        if (more && threadIdx.x % 32 == 0) {
+            barrier_arrive(k.barrier + KV_TO_FREE);
             if (here.block + 1 == here.end)
-                warp_arrive(q.barrier + Q_TO_FREE);
+                barrier_arrive(q.barrier + Q_TO_FREE);
+        }
+        if (more && (unsigned)(here.block - here.plain) >= (unsigned)here.plain_count) {
             if (modified)
                 modify(args, S);
-            const int first = here.block * KEYS;
-            if (first < here.all.begin || first + KEYS > here.all.end) {
-                const attest_tile &tile = note_of(shared, here.number).tile;
-                hide(args, tile.sequence, S, row_here(tile.row_begin + group * GROUP_Q), first);
-            }
-            raised = last || !(AHEAD ? softmax_as_is(next, S, rows, c) : softmax_in_place(S, rows, c));
-            if (raised) {
-                softmax(S, rows, carry, c);
-                if (AHEAD)
-                    round_weights(next, S);
-            }
-            pin(rows.l[0] + rows.l[1]); // the weights, before O is waited for
+            const attest_tile &tile = note_of(shared, here.number).tile;
+            hide(args, tile.sequence, S, row_here(tile.row_begin + group * GROUP_Q), here.block * KEYS);
         }
+        const Note &note = note_of(shared, here.number);
+        const int blocks = here.block - note.first;
+        bool raised, rises[2];
+        if (LOOK == AT_SCORES) {
+            raised = softmax_by_scores(S, rows, limit, rises, carry, c, last);
+        } else if (LOOK == AT_SUMS) {
+            raised = softmax_by_sums(next, S, rows, limit, rises, carry, c, last);
+        } else {
+            bool light[2] = {false, false};
+            raised = last || !softmax_by_weights(next, S, rows, light, c, blocks, heavy_of(note.count));
+            if (raised) {
+                softmax(S, light, rows, carry, c);
+                round_weights(next, S);
+            }
+        }
+        if (LOOK != AT_WEIGHTS && raised)
+#pragma unroll
+            for (int half = 0; half < 2; half++)
+                if (rises[half]) {
+                    const float weight = limit_of(rows.l[half], blocks + 1, heavy_of(note.count));
+                    limit[half] = LOOK == AT_SCORES ? log2f(weight) : weight;
+                }
+        pin(rows.l[0] + rows.l[1]); // the weights, before O is waited for
         wgmma_wait<0>();
         settle(O);
-        if (pending)
+        if (before.number >= 0)
             warp_arrive(v.barrier + KV_TO_FREE);
         if (LEAVES && last && before.leaves) {
             barrier_wait(left.barrier, left.parity);
@@ -414,15 +653,14 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
         v = next_v;
         k = next_k;
         if (AHEAD)
-            replace(P, next, zero);
+            replace(P, next, v.at >> 31);
         else
             round_weights(P, S);
         if (last) {
-            if (pending)
-                write_rows(args, note_of(shared, before.number), before_rows, O, c, group);
+            if (before.number >= 0)
+                write_rows(args, note_of(shared, before.number), O, factor, group);
             if (!more)
                 break;
-            output_begin(O);
         } else if (raised) {
             rescale(O, carry);
         }
