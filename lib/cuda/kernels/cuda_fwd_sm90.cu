@@ -79,6 +79,9 @@
 #define KEYS ATTEST_TILE_KV
 #include "attention_sm90.cuh"
 
+// A condition that seldom holds: what is done then lies out of the way in the machine code.
+#define SELDOM(condition) __builtin_expect(condition, 0)
+
 constexpr int STAGES = ATTEST_STAGES, Q_STAGES = D <= 128 ? 2 : 1, GROUPS = TILE_Q / GROUP_Q;
 // A tile's note is read until its O is written, when the copying thread may be as many as five tiles ahead.
 constexpr int NOTES = 8, NOTE_BYTES = 64;
@@ -253,21 +256,21 @@ __device__ inline void largest(const Scores &S, float (&most)[2])
         most[half] = fmaxf(of[half][0], of[half][1]);
 }
 
-// The new maximum m of rows that rise, and `base`, which is m c; `carry` is what O so far is to be multiplied with, and l has been. `most` and
-// `light` are of this thread's columns; a row rises if any of its columns is not light.
+// Rows.m is in units of log2 here, rounded: what a weight takes nothing for but one multiplication and addition of its score.
+// The new maximum m of rows that rise, and `base`, which is m, or 0 without a key yet; `carry` is what O so far is to be multiplied with,
+// and l has been. `most` and `light` are of this thread's columns; a row rises if any of its columns is not light.
 __device__ inline void rise(const float (&most)[2], const bool (&light)[2], Rows &rows, bool (&rises)[2], float (&carry)[2],
                             float (&base)[2], float c)
 {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        float m = fmaxf(rows.m[half], most[half]);
+        float m = fmaxf(rows.m[half], __fmul_rn(most[half], c));
         m = fmaxf(m, __shfl_xor_sync(ALL_LANES, m, 1));
         m = fmaxf(m, __shfl_xor_sync(ALL_LANES, m, 2));
         rises[half] = of_row(!light[half]);
         m = rises[half] ? m : rows.m[half];
-        base[half] = m == minus_infinity() ? 0 : __fmul_rn(m, c);
-        // Rounded, as the base before was: fused it would not be 1 where the maximum has not moved, and l would drift.
-        carry[half] = exp2_fast(__fmul_rn(rows.m[half], c) - base[half]);
+        base[half] = m == minus_infinity() ? 0 : m;
+        carry[half] = exp2_fast(rows.m[half] - base[half]);
         rows.m[half] = m;
         rows.l[half] *= carry[half];
     }
@@ -285,16 +288,6 @@ __device__ inline void weigh(Scores &S, Rows &rows, const float (&base)[2], floa
 #pragma unroll
     for (int half = 0; half < 2; half++)
         rows.l[half] += sum[half][0] + sum[half][1];
-}
-
-// S becomes 2^(S c - m c), with the new maximum m in rows that are not light.
-__device__ inline void softmax(Scores &S, const bool (&light)[2], Rows &rows, float (&carry)[2], float c)
-{
-    float most[2], base[2];
-    bool rises[2];
-    largest(S, most);
-    rise(most, light, rows, rises, carry, base, c);
-    weigh(S, rows, base, c);
 }
 
 __device__ inline void round_weights(Weights &P, const Scores &S)
@@ -317,12 +310,17 @@ __device__ inline float heavy_of(int blocks)
     return LOOK == AT_SUMS ? fmaxf(2 * root, 90) : 1.5f * root;
 }
 
-// How large a weight of a row may be for m to stay as it is, if `blocks` blocks of keys are in l, of which a thread has a quarter; or the
-// sum of the thread's weights of a block.
-__device__ inline float limit_of(float l, int blocks, float heavy)
+// How large a weight of a row may be for m to stay as it is, where m has been raised, if `blocks` blocks of keys of `all` are in l, of
+// which a thread has a quarter; or the sum of the thread's weights of a block; or the logarithm of a weight.
+__device__ inline void limits_of(const Rows &rows, const bool (&rises)[2], int blocks, int all, float (&limit)[2])
 {
     constexpr float COUNT = KEYS / 4;
-    return fminf(fmaxf(l * reciprocal_fast(blocks * COUNT) * (LOOK == AT_SUMS ? heavy + COUNT : heavy), 1), LARGEST);
+    const float heavy = heavy_of(all), factor = reciprocal_fast(blocks * COUNT) * (LOOK == AT_SUMS ? heavy + COUNT : heavy);
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const float weight = fminf(fmaxf(rows.l[half] * factor, 1), LARGEST);
+        limit[half] = !rises[half] ? limit[half] : LOOK == AT_SCORES ? log2f(weight) : weight;
+    }
 }
 
 // The largest of the lower halves of three words, and of the upper halves.
@@ -363,15 +361,18 @@ __device__ inline void weigh_rounded(Weights &P, const Scores &S, const float (&
 
 // LOOK == AT_SCORES: S becomes weights, with m as it is where no score is above `limit`, which is a logarithm. True if m has been raised, as
 // it is for the first block of a tile.
+template <typename Mask>
 __device__ inline bool softmax_by_scores(Scores &S, Rows &rows, const float (&limit)[2], bool (&rises)[2], float (&carry)[2],
-                                         float c, bool first)
+                                         float c, bool first, bool plain, const Mask &mask)
 {
+    if (SELDOM(!plain))
+        mask();
     float most[2], base[2];
     bool light[2];
     largest(S, most);
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        base[half] = __fmul_rn(rows.m[half], c);
+        base[half] = rows.m[half];
         light[half] = !first && fmaf(most[half], c, -base[half]) <= limit[half];
     }
     const bool raised = !__all_sync(ALL_LANES, light[0] && light[1]);
@@ -384,61 +385,69 @@ __device__ inline bool softmax_by_scores(Scores &S, Rows &rows, const float (&li
 // LOOK == AT_SUMS: rounded weights, with m as it is where the sums are within their limits; not if m is -inf, and they are infinite or NaN.
 // True if m has been raised. There is neither a maximum nor a shuffle then, and the exponentials are there once for both ways: instructions
 // that are seldom run come from far.
+template <typename Mask>
 __device__ inline bool softmax_by_sums(Weights &P, const Scores &S, Rows &rows, const float (&limit)[2], bool (&rises)[2],
-                                       float (&carry)[2], float c, bool first)
+                                       float (&carry)[2], float c, bool first, bool plain, const Mask &mask)
 {
-    float base[2], sum[2];
+    float base[2] = {rows.m[0], rows.m[1]}, sum[2];
     bool light[2] = {false, false};
     uint32_t unused[2];
-    c += __int_as_float(zero_here()); // a register of the thread: with one of the warp the first exponentials come late
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-        base[half] = __fmul_rn(rows.m[half], c);
-    bool raised = first;
+    enum { MASKS = 1, RISES = 2 };
+    int todo = (plain ? 0 : MASKS) | (first ? RISES : 0);
 #pragma unroll 1
     for (;;) {
-        if (raised) {
-            float most[2];
-            largest(S, most);
-            rise(most, light, rows, rises, carry, base, c);
+        if (SELDOM(todo)) {
+            if (todo & MASKS)
+                mask();
+            if (todo & RISES) {
+                float most[2];
+                largest(S, most);
+                rise(most, light, rows, rises, carry, base, c);
+            }
         }
         weigh_rounded(P, S, base, c, sum, unused);
 #pragma unroll
         for (int half = 0; half < 2; half++)
             light[half] = sum[half] <= limit[half];
-        if (raised || __all_sync(ALL_LANES, light[0] && light[1]))
+        if (todo & RISES || __all_sync(ALL_LANES, light[0] && light[1]))
             break;
-        raised = true;
+        todo = RISES;
     }
 #pragma unroll
     for (int half = 0; half < 2; half++)
         rows.l[half] += sum[half];
-    return raised;
+    return todo & RISES;
 }
 
-// LOOK == AT_WEIGHTS: rounded weights with m as it is. False, and the rows are as they were, if one is beyond its limit, of `blocks` blocks
-// before; or m is -inf, and weights are infinite or NaN, which is above all others.
-__device__ inline bool softmax_by_weights(Weights &P, const Scores &S, Rows &rows, bool (&light)[2], float c, int blocks,
-                                          float heavy)
+// LOOK == AT_WEIGHTS: the same, with m as it is where the weights themselves are within their limits; infinite and NaN are above all others.
+// Registers do not do for one code for both ways.
+template <typename Mask>
+__device__ inline bool softmax_by_weights(Weights &P, Scores &S, Rows &rows, const float (&limit)[2], bool (&rises)[2],
+                                          float (&carry)[2], float c, bool first, bool plain, const Mask &mask)
 {
-    float base[2], sum[2];
-    uint32_t most[2];
-    c += __int_as_float(zero_here());
+    if (SELDOM(!plain))
+        mask();
+    bool light[2] = {false, false};
+    if (!first) {
+        float sum[2];
+        uint32_t most[2];
+        weigh_rounded(P, S, rows.m, c, sum, most);
+        const uint32_t bound = pack(limit[0], limit[1]), even = (most[0] & 0xffff) | most[1] << 16,
+                       odd = most[0] >> 16 | (most[1] & 0xffff0000), beyond = largest_halves(even, odd, bound) ^ bound;
+        if (__all_sync(ALL_LANES, beyond == 0)) {
 #pragma unroll
-    for (int half = 0; half < 2; half++)
-        base[half] = __fmul_rn(rows.m[half], c);
-    weigh_rounded(P, S, base, c, sum, most);
-    const uint32_t limit = pack(limit_of(rows.l[0], blocks, heavy), limit_of(rows.l[1], blocks, heavy)),
-                   even = (most[0] & 0xffff) | most[1] << 16, odd = most[0] >> 16 | (most[1] & 0xffff0000);
-    const uint32_t beyond = largest_halves(even, odd, limit) ^ limit;
-    if (!__all_sync(ALL_LANES, beyond == 0)) {
+            for (int half = 0; half < 2; half++)
+                rows.l[half] += sum[half];
+            return false;
+        }
         light[0] = !(beyond & 0xffff);
         light[1] = !(beyond >> 16);
-        return false;
     }
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-        rows.l[half] += sum[half];
+    float most[2], base[2];
+    largest(S, most);
+    rise(most, light, rows, rises, carry, base, c);
+    weigh(S, rows, base, c);
+    round_weights(P, S);
     return true;
 }
 
@@ -472,11 +481,36 @@ __device__ inline void replace(Weights &P, const Weights &next, uint32_t zero)
             P[step][i] = i % 2 ? next[step][i] ^ zero : next[step][i] + zero; // by two kinds of units
 }
 
-// One arrival for a warp.
-__device__ inline void warp_arrive(uint32_t barrier)
+// One arrival for a warp, if `all` holds, by one instruction without a branch: in every block of keys a jump costs as much as ten others.
+__device__ inline void warp_arrive(uint32_t barrier, bool all = true)
 {
-    if (threadIdx.x % 32 == 0)
+    const bool here = threadIdx.x % 32 == 0 && all;
+#ifdef __CUDA_ARCH__
+    asm volatile("{\n"
+                 ".reg .pred here;\n"
+                 "setp.ne.b32 here, %1, 0;\n"
+                 "@here mbarrier.arrive.shared::cta.b64 _, [%0];\n"
+                 "}" ::"r"(barrier),
+                 "r"((int)here)
+                 : "memory");
+#else
+    if (here)
         barrier_arrive(barrier);
+#endif
+}
+
+// As pin(), without a branch. `at` is somewhere in shared memory, where nothing is written.
+__device__ inline void pin_at(uint32_t at, float value)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("{\n"
+                 ".reg .pred never;\n"
+                 "setp.eq.f32 never, %1, 0fBF800000;\n"
+                 "@never st.volatile.shared.f32 [%0], %1;\n"
+                 "}" ::"r"(at),
+                 "f"(value)
+                 : "memory");
+#endif
 }
 
 // Warpgroups begin their products in turn: group 0 once the last group has let it.
@@ -491,11 +525,10 @@ __device__ inline void turn_pass(int group)
 }
 
 // What O of the thread's rows is to be multiplied with in the end; LSE is written.
-__device__ inline void finish_rows(const attest_cuda_args &args, const attest_tile &tile, Rows rows, float c, int group,
-                                   float (&factor)[2])
+__device__ inline void finish_rows(const attest_cuda_args &args, const attest_tile &tile, Rows rows, int group, float (&factor)[2])
 {
     const int r = row_here(tile.row_begin + group * GROUP_Q);
-    rows_end(rows, c);
+    rows_end(rows, 1);
 #pragma unroll
     for (int half = 0; half < 2; half++)
         factor[half] = finish_row(args, tile, r + half * 8, rows.m[half], rows.l[half], threadIdx.x % 4 == 0);
@@ -560,32 +593,31 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
     Scores S;
     Weights P, next;
     float carry[2], limit[2] = {0, 0}, factor[2] = {0, 0};
-    bool there = false; // the K and V that come next, and nothing is to be blanked
-    bool fresh = true;  // nothing is in O yet
+    int there = 0; // the K and V that come next, and nothing is to be blanked
+    int fresh = 1; // nothing is in O yet
     rows_begin(rows);
     output_begin(O);
     for (;;) {
         const Here before = here; // its weights are P
-        const bool last = ++here.block >= here.end;
-        bool more = true;
+        const int last = ++here.block >= here.end;
+        int more = 1;
         Ring_KV left = k; // V of a block that is left to others
-        if (last) {
-            if (LEAVES && before.leaves) {
-                barrier_wait(k.barrier, k.parity);
-                warp_arrive(k.barrier + KV_TO_FREE);
-                left.advance();
-                k = left;
-                k.advance();
-                turn_wait(group);
-                turn_pass(group);
-                there = false;
+        if (SELDOM(last || !there)) {
+            if (last) {
+                if (LEAVES && before.leaves) {
+                    barrier_wait(k.barrier, k.parity);
+                    warp_arrive(k.barrier + KV_TO_FREE);
+                    left.advance();
+                    k = left;
+                    k.advance();
+                    turn_wait(group);
+                    turn_pass(group);
+                }
+                if (before.number >= 0)
+                    finish_rows(args, note_of(shared, before.number).tile, rows, group, factor);
+                more = next_tile(args, shared, here, q, group, modified);
+                rows_begin(rows);
             }
-            if (before.number >= 0)
-                finish_rows(args, note_of(shared, before.number).tile, rows, c, group, factor);
-            more = next_tile(args, shared, here, q, group, modified);
-            rows_begin(rows);
-        }
-        if (!there) {
             if (before.number >= 0)
                 barrier_wait(v.barrier, v.parity);
             if (more)
@@ -606,63 +638,46 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
         // Asked while S is waited for anyway.
         const bool v_there = barrier_passed(next_v.barrier, next_v.parity), k_there = barrier_passed(next_k.barrier, next_k.parity);
         there = v_there & k_there & !here.blanks;
+        const bool plain = !more || (unsigned)(here.block - here.plain) < (unsigned)here.plain_count;
         wgmma_wait<1>();
         settle(S);
-        if (more && threadIdx.x % 32 == 0) {
-            barrier_arrive(k.barrier + KV_TO_FREE);
-            if (here.block + 1 == here.end)
-                barrier_arrive(q.barrier + Q_TO_FREE);
-        }
-        if (more && (unsigned)(here.block - here.plain) >= (unsigned)here.plain_count) {
+        warp_arrive(k.barrier + KV_TO_FREE, more);
+        warp_arrive(q.barrier + Q_TO_FREE, more && here.block + 1 == here.end);
+        const auto mask = [&] {
             if (modified)
                 modify(args, S);
             const attest_tile &tile = note_of(shared, here.number).tile;
             hide(args, tile.sequence, S, row_here(tile.row_begin + group * GROUP_Q), here.block * KEYS);
-        }
-        const Note &note = note_of(shared, here.number);
-        const int blocks = here.block - note.first;
-        bool raised, rises[2];
-        if (LOOK == AT_SCORES) {
-            raised = softmax_by_scores(S, rows, limit, rises, carry, c, last);
-        } else if (LOOK == AT_SUMS) {
-            raised = softmax_by_sums(next, S, rows, limit, rises, carry, c, last);
-        } else {
-            bool light[2] = {false, false};
-            raised = last || !softmax_by_weights(next, S, rows, light, c, blocks, heavy_of(note.count));
-            if (raised) {
-                softmax(S, light, rows, carry, c);
-                round_weights(next, S);
-            }
-        }
-        if (LOOK != AT_WEIGHTS && raised)
-#pragma unroll
-            for (int half = 0; half < 2; half++)
-                if (rises[half]) {
-                    const float weight = limit_of(rows.l[half], blocks + 1, heavy_of(note.count));
-                    limit[half] = LOOK == AT_SCORES ? log2f(weight) : weight;
-                }
-        pin(rows.l[0] + rows.l[1]); // the weights, before O is waited for
+        };
+        bool rises[2];
+        const bool raised = LOOK == AT_SCORES ? softmax_by_scores(S, rows, limit, rises, carry, c, last, plain, mask)
+                            : LOOK == AT_SUMS ? softmax_by_sums(next, S, rows, limit, rises, carry, c, last, plain, mask)
+                                              : softmax_by_weights(next, S, rows, limit, rises, carry, c, last, plain, mask);
+        pin_at(v.at, rows.l[0] + rows.l[1]); // the weights, before O is waited for
         wgmma_wait<0>();
         settle(O);
-        if (before.number >= 0)
-            warp_arrive(v.barrier + KV_TO_FREE);
-        if (LEAVES && last && before.leaves) {
-            barrier_wait(left.barrier, left.parity);
-            warp_arrive(left.barrier + KV_TO_FREE);
-        }
+        warp_arrive(v.barrier + KV_TO_FREE, before.number >= 0);
         v = next_v;
         k = next_k;
         if (AHEAD)
             replace(P, next, v.at >> 31);
         else
             round_weights(P, S);
-        if (last) {
+        if (SELDOM(raised)) {
+            const Note &note = note_of(shared, here.number);
+            limits_of(rows, rises, here.block + 1 - note.first, note.count, limit);
+            if (!last) {
+                rescale(O, carry);
+                continue;
+            }
+            if (LEAVES && before.leaves) {
+                barrier_wait(left.barrier, left.parity);
+                warp_arrive(left.barrier + KV_TO_FREE);
+            }
             if (before.number >= 0)
                 write_rows(args, note_of(shared, before.number), O, factor, group);
             if (!more)
                 break;
-        } else if (raised) {
-            rescale(O, carry);
         }
     }
 }
