@@ -44,10 +44,10 @@ EMULATED_WHOLE_P=1 check "cuda_fwd_sm90_split does not round the weights of up t
 . tests/cuda/mutant.sh
 kernel=cuda_fwd_sm90.cu arch=sm_90a
 mutant $kernel "K given free before it has been read" \
-    's/^            barrier_arrive(k.barrier + KV_TO_FREE);//;s/^        wgmma_wait<1>();/        if (more)\n            warp_arrive(k.barrier + KV_TO_FREE);\n&/' fwd:f16:b1:h1:sq80:skv600:d64
+    's/^        warp_arrive(k.barrier + KV_TO_FREE, more);//;s/^        wgmma_wait<1>();/        warp_arrive(k.barrier + KV_TO_FREE, more);\n&/' fwd:f16:b1:h1:sq80:skv600:d64
 mutant attention_sm90.cuh "a missing fence behind the blanking of V" 's|proxy_fence(); // written by threads.*||' fwd:f16:b1:h1:sq70:skv200:d64:causal
 dim=256 mutant $kernel "Q's place given free before it has been read" \
-    's/^                barrier_arrive(q.barrier + Q_TO_FREE);/;/;s/^        wgmma_wait<1>();/        if (more \&\& here.block + 1 == here.end)\n warp_arrive(q.barrier + Q_TO_FREE);\n&/' fwd:f16:b1:h7:sq80:skv50:d256
+    's/^        warp_arrive(q.barrier + Q_TO_FREE, .*//;s/^        wgmma_wait<1>();/        warp_arrive(q.barrier + Q_TO_FREE, more \&\& here.block + 1 == here.part.end);\n&/' fwd:f16:b1:h7:sq80:skv50:d256
 kernel=cuda_fwd_sm90_short.cu
 mutant $kernel "a copy before all warps have read" 's/== all - 1/== 0/' fwd:f16:b1:h1:sq128:skv1000:d64
 mutant $kernel "O of the other block read before it is there" 's|barrier_wait(sent, 0);||' fwd:f16:b1:h1:sq100:skv300:d64
@@ -73,16 +73,16 @@ kernel=cuda_fwd_sm90.cu arch=sm_90a
 mutant $kernel "S read before it is waited for" 's/wgmma_wait<1>();//' fwd:f16:b1:h1:s300:d64
 mutant $kernel "O read before it is waited for" 's/^        wgmma_wait<0>();//' fwd:f16:b1:h1:s300:d64
 mutant $kernel "V given free before it has been read" \
-    '/^        if (before.number >= 0)$/{N;d};s/^        wgmma_wait<0>();/        if (before.number >= 0)\n            warp_arrive(v.barrier + KV_TO_FREE);\n&/' fwd:f16:b1:h1:sq80:skv600:d64
+    's/^        warp_arrive(v.barrier + KV_TO_FREE, .*//;s/^        wgmma_wait<0>();/        warp_arrive(v.barrier + KV_TO_FREE, before.number >= 0);\n&/' fwd:f16:b1:h1:sq80:skv600:d64
 mutant attention_sm90.cuh "columns of O exchanged wrongly" 's/odd ? pairs\[i\] : pairs\[i + 1\], 1/odd ? pairs[i + 1] : pairs[i], 1/' fwd:f16:b1:h1:s80:d64
-mutant $kernel "a missing rescale" 's/^            rescale(O, carry);//' fwd:f16:b1:h1:s600:d64:scale=8
-mutant $kernel "weights that are too large for 16 bits" 's/return fminf(fmaxf(l .*/return 1e30f;/' fwd:f16:b1:h1:s600:d64:scale=8
-dim=128 mutant $kernel "weights that are too large for 16 bits, by their sums" 's/return fminf(fmaxf(l .*/return 1e30f;/' fwd:f16:b1:h1:s600:d128:scale=8
-dim=256 mutant $kernel "weights that are too large for 16 bits, by themselves" 's/largest_halves(even, odd, limit) == limit/true/' fwd:f16:b1:h1:s600:d256:scale=8
+mutant $kernel "a missing rescale" 's/^                rescale(O, carry);//' fwd:f16:b1:h1:s600:d64:scale=8
+mutant $kernel "weights that are too large for 16 bits" 's/const float weight = fminf(fmaxf.*/const float weight = 1e30f;/' fwd:f16:b1:h1:s600:d64:scale=8
+dim=128 mutant $kernel "weights that are too large for 16 bits, by their sums" 's/const float weight = fminf(fmaxf.*/const float weight = 1e30f;/' fwd:f16:b1:h1:s600:d128:scale=8
+dim=256 mutant $kernel "weights that are too large for 16 bits, by themselves" 's/beyond == 0/true/' fwd:f16:b1:h1:s600:d256:scale=8
 mutant $kernel "a wait for the wrong phase" 's/ FULL, 0, 0}, v = k/ FULL, 0, 1}, v = k/' fwd:f16:b1:h1:s300:d64
 mutant $kernel "a copy into K's place without a wait" 's/barrier_wait(kv.barrier + KV_TO_FREE, kv.parity);//' fwd:f16:b1:h1:s600:d64
 mutant $kernel "a tile's note written over before its end" 's/NOTES = 8/NOTES = 1/' fwd:f16:b1:h9:s300:d64
-mutant $kernel "sums that begin with those of the tile before" 's/^            rows_begin(rows);//' fwd:f16:b1:h9:s300:d64
+mutant $kernel "sums that begin with those of the tile before" 's/^                rows_begin(rows);//' fwd:f16:b1:h9:s300:d64
 mutant $kernel "O that begins with that of the tile before" 's/fresh = last;/fresh = false;/' fwd:f16:b1:h9:s300:d64
 mutant $kernel "a block of V left to others without a word" 's/warp_arrive(left.barrier + KV_TO_FREE);//' fwd:f16:b1:h9:s400:d64:causal
 kernel=cuda_fwd_sm90_short.cu

@@ -24,9 +24,9 @@
  * attest-cuda: stages [d128] = 5
  * attest-cuda: stages [d256] = 320 / tile_kv
  * attest-cuda: threads   = 2 * tile_q + 128
- * attest-cuda: shared    = 2 * up(dim, 64) * (2 * tile_q + stages * tile_kv) + 768
- * attest-cuda: shared [d192] = 2 * up(dim, 64) * (tile_q + stages * tile_kv) + 768
- * attest-cuda: shared [d256] = 2 * up(dim, 64) * (tile_q + stages * tile_kv) + 768
+ * attest-cuda: shared    = 2 * up(dim, 64) * (2 * tile_q + stages * tile_kv) + 1280
+ * attest-cuda: shared [d192] = 2 * up(dim, 64) * (tile_q + stages * tile_kv) + 1280
+ * attest-cuda: shared [d256] = 2 * up(dim, 64) * (tile_q + stages * tile_kv) + 1280
  * attest-cuda: registers = min(168, 65536 / threads)
  * attest-cuda: launch    = persistent
  * attest-cuda: packs     = yes
@@ -84,7 +84,7 @@
 
 constexpr int STAGES = ATTEST_STAGES, Q_STAGES = D <= 128 ? 2 : 1, GROUPS = TILE_Q / GROUP_Q;
 // A tile's note is read until its O is written, when the copying thread may be as many as five tiles ahead.
-constexpr int NOTES = 8, NOTE_BYTES = 64;
+constexpr int NOTES = 8, NOTE_BYTES = 128;
 constexpr int SHARED_Q = 0, SHARED_KV = Q_STAGES * Q_BYTES, SHARED_NOTES = SHARED_KV + STAGES * KV_BYTES,
               SHARED_BARRIERS = SHARED_NOTES + NOTES * NOTE_BYTES, SHARED_BYTES = SHARED_BARRIERS + 256;
 constexpr int Q_FULL = SHARED_BARRIERS, Q_FREE = Q_FULL + 8 * Q_STAGES, FULL = Q_FREE + 8 * Q_STAGES, FREE = FULL + 8 * STAGES;
@@ -107,11 +107,21 @@ ATTEST_CUDA_FACTS(SHARED_BYTES);
 
 /* ---- what there is to do ---- */
 
-// The copying thread's note of a tile: what it is, the blocks of keys that it goes through, first .. first + count, and the keys that
-// some row of its sequence sees. A note whose count is negative is the last, and of no tile.
-struct Note {
+// What a warpgroup needs to know of its 64 rows of a tile, in blocks of keys: the last that they see something of is before `end`, and
+// plain .. plain + plain_count are weighed as they are, since all rows see all keys. `leaves` is 1 if the tile has one block more, which is left
+// to others.
+struct Part {
+    int end, leaves, plain, plain_count;
+};
+
+// The copying thread's note of a tile: what it is, the blocks of keys that it goes through, first .. first + count, the keys that some row of
+// its sequence sees, and whether there are others in the blocks. A note whose count is negative is the last, and of no tile.
+struct __align__(16) Note
+{
+    Part parts[GROUPS];
     attest_tile tile;
     int first, count, end; // blocks; the key behind the last
+    int blanks;
     attest_span seen;
 };
 static_assert(sizeof(Note) <= NOTE_BYTES, "a note has its place");
@@ -177,6 +187,21 @@ __device__ inline Note &note_of(unsigned char *shared, int number)
     return *reinterpret_cast<Note *>(shared + SHARED_NOTES + number % NOTES * NOTE_BYTES);
 }
 
+__device__ inline Part part_of(const attest_cuda_args &args, const Note &note, int group)
+{
+    const attest_tile &tile = note.tile;
+    const int first_row = tile.row_begin + group * GROUP_Q, last_row = min(first_row + GROUP_Q, tile.row_end) - 1;
+    const attest_span all = seen_by_all(args, tile, first_row);
+    Part part;
+    part.end = note.first + note.count;
+    part.leaves = LEAVES && note.count > 1 &&
+                  attest_row_visible(args, tile.sequence, row_in_sequence(args, last_row)).end <= (part.end - 1) * KEYS;
+    part.end -= part.leaves;
+    part.plain = (max(all.begin, 0) + KEYS - 1) / KEYS;
+    part.plain_count = needs_modifying(args) ? 0 : max(max(all.end, 0) / KEYS - part.plain, 0);
+    return part;
+}
+
 // The note of tile `number`, the first of this block from `round` on; then the copy of its Q, once there is room.
 __device__ inline void announce(const attest_cuda_args &args, const attest_cuda_maps &maps, unsigned char *shared, int together,
                                 int number, int &round, Ring_Q &q)
@@ -198,6 +223,10 @@ __device__ inline void announce(const attest_cuda_args &args, const attest_cuda_
         note.count = some ? (keys.end - 1) / KEYS + 1 - note.first : 1;
         note.end = some ? keys.end : 0;
         note.seen = some ? seen_by_some(args, tile.sequence) : attest_span{0, 0};
+        note.blanks = note.seen.begin > note.first * KEYS || note.seen.end < (note.first + note.count) * KEYS;
+#pragma unroll 1
+        for (int group = 0; group < GROUPS; group++)
+            note.parts[group] = part_of(args, note, group);
     }
     barrier_wait(q.barrier + Q_TO_FREE, q.parity);
     if (note.count > 0)
@@ -307,18 +336,21 @@ __device__ inline void round_weights(Weights &P, const Scores &S)
 __device__ inline float heavy_of(int blocks)
 {
     const float root = __uint_as_float((__float_as_uint((float)(blocks * KEYS)) >> 1) + 0x1fbd1df5); // to 4 %
-    return LOOK == AT_SUMS ? fmaxf(2 * root, 90) : 1.5f * root;
+    return LOOK == AT_SUMS ? 90 : fminf(1.5f * root, 68);
 }
 
 // How large a weight of a row may be for m to stay as it is, where m has been raised, if `blocks` blocks of keys of `all` are in l, of
-// which a thread has a quarter; or the sum of the thread's weights of a block; or the logarithm of a weight.
+// which each of four threads has a part; or the sum of the thread's weights of a block; or the logarithm of a weight.
 __device__ inline void limits_of(const Rows &rows, const bool (&rises)[2], int blocks, int all, float (&limit)[2])
 {
-    constexpr float COUNT = KEYS / 4;
-    const float heavy = heavy_of(all), factor = reciprocal_fast(blocks * COUNT) * (LOOK == AT_SUMS ? heavy + COUNT : heavy);
+    const float heavy = heavy_of(all),
+                factor = reciprocal_fast((float)(blocks * KEYS)) * (LOOK == AT_SUMS ? heavy + KEYS / 4 : heavy);
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        const float weight = fminf(fmaxf(rows.l[half] * factor, 1), LARGEST);
+        float l = rows.l[half];
+        l += __shfl_xor_sync(ALL_LANES, l, 1);
+        l += __shfl_xor_sync(ALL_LANES, l, 2);
+        const float weight = fminf(fmaxf(l * factor, 1), LARGEST);
         limit[half] = !rises[half] ? limit[half] : LOOK == AT_SCORES ? log2f(weight) : weight;
     }
 }
@@ -543,39 +575,27 @@ __device__ inline void write_rows(const attest_cuda_args &args, const Note &note
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         const int row = r + half * 8;
-        write_row(args, row_of_o(args, tile, row), O, half, factor[half], row < tile.row_end);
+        write_row<true>(args, row_of_o(args, tile, row), O, half, factor[half], row < tile.row_end);
     }
 }
 
 // Where a warpgroup is: a block of keys of a tile.
 struct Here {
-    int number, block, end; // of the tile; of keys; the last block that the warpgroup's rows see something of is before `end`
-    int leaves;             // 1 if the tile has one more, which is left to others
-    int blanks;             // 1 if there are keys in the tile's blocks that no row of the sequence sees
-    int plain, plain_count; // blocks whose scores are weighed as they are: all rows of the warpgroup see all keys
+    int number, block; // of the tile; of keys
+    int blanks;        // 1 if there are keys in the tile's blocks that no row of the sequence sees
+    Part part;
 };
 
 // On to the next tile. False if there is none.
-__device__ inline bool next_tile(const attest_cuda_args &args, unsigned char *shared, Here &here, Ring_Q &q, int group,
-                                 bool modified)
+__device__ inline bool next_tile(unsigned char *shared, Here &here, Ring_Q &q, int group)
 {
     q.advance();
     barrier_wait(q.barrier, q.parity);
     const Note &note = note_of(shared, ++here.number);
-    const int count = attest_uniform(note.count);
-    here.block = attest_uniform(note.first);
-    here.end = here.block + count;
-    if (LEAVES) {
-        const int last_row = min(note.tile.row_begin + (group + 1) * GROUP_Q, note.tile.row_end) - 1;
-        const int own_end = attest_row_visible(args, note.tile.sequence, row_in_sequence(args, last_row)).end;
-        here.leaves = attest_uniform(count > 1 && own_end <= (here.end - 1) * KEYS);
-        here.end -= here.leaves;
-    }
-    here.blanks = attest_uniform(note.seen.begin > note.first * KEYS || note.seen.end < (note.first + note.count) * KEYS);
-    const attest_span all = seen_by_all(args, note.tile, note.tile.row_begin + group * GROUP_Q);
-    here.plain = attest_uniform((max(all.begin, 0) + KEYS - 1) / KEYS);
-    here.plain_count = modified ? 0 : max(attest_uniform(max(all.end, 0) / KEYS) - here.plain, 0);
-    return count > 0;
+    here.block = note.first;
+    here.blanks = note.blanks;
+    here.part = note.parts[group];
+    return note.count > 0;
 }
 
 __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *shared, uint32_t base, int group)
@@ -599,12 +619,12 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
     output_begin(O);
     for (;;) {
         const Here before = here; // its weights are P
-        const int last = ++here.block >= here.end;
+        const int last = ++here.block >= here.part.end;
         int more = 1;
         Ring_KV left = k; // V of a block that is left to others
         if (SELDOM(last || !there)) {
             if (last) {
-                if (LEAVES && before.leaves) {
+                if (LEAVES && before.part.leaves) {
                     barrier_wait(k.barrier, k.parity);
                     warp_arrive(k.barrier + KV_TO_FREE);
                     left.advance();
@@ -615,7 +635,7 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
                 }
                 if (before.number >= 0)
                     finish_rows(args, note_of(shared, before.number).tile, rows, group, factor);
-                more = next_tile(args, shared, here, q, group, modified);
+                more = next_tile(shared, here, q, group);
                 rows_begin(rows);
             }
             if (before.number >= 0)
@@ -638,11 +658,11 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
         // Asked while S is waited for anyway.
         const bool v_there = barrier_passed(next_v.barrier, next_v.parity), k_there = barrier_passed(next_k.barrier, next_k.parity);
         there = v_there & k_there & !here.blanks;
-        const bool plain = !more || (unsigned)(here.block - here.plain) < (unsigned)here.plain_count;
+        const bool plain = !more || (unsigned)(here.block - here.part.plain) < (unsigned)here.part.plain_count;
         wgmma_wait<1>();
         settle(S);
         warp_arrive(k.barrier + KV_TO_FREE, more);
-        warp_arrive(q.barrier + Q_TO_FREE, more && here.block + 1 == here.end);
+        warp_arrive(q.barrier + Q_TO_FREE, more && here.block + 1 == here.part.end);
         const auto mask = [&] {
             if (modified)
                 modify(args, S);
@@ -670,7 +690,7 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
                 rescale(O, carry);
                 continue;
             }
-            if (LEAVES && before.leaves) {
+            if (LEAVES && before.part.leaves) {
                 barrier_wait(left.barrier, left.parity);
                 warp_arrive(left.barrier + KV_TO_FREE);
             }
