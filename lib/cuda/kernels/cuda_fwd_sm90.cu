@@ -79,9 +79,6 @@
 #define KEYS ATTEST_TILE_KV
 #include "attention_sm90.cuh"
 
-// A condition that seldom holds: what is done then lies out of the way in the machine code.
-#define SELDOM(condition) __builtin_expect(condition, 0)
-
 constexpr int STAGES = ATTEST_STAGES, Q_STAGES = D <= 128 ? 2 : 1, GROUPS = TILE_Q / GROUP_Q;
 // A tile's note is read until its O is written, when the copying thread may be as many as five tiles ahead.
 constexpr int NOTES = 8, NOTE_BYTES = 128;
@@ -123,6 +120,7 @@ struct __align__(16) Note
     int first, count, end; // blocks; the key behind the last
     int blanks;
     attest_span seen;
+    int64_t o; // the place in O of its slot's first row, if heads do not share tiles
 };
 static_assert(sizeof(Note) <= NOTE_BYTES, "a note has its place");
 
@@ -224,6 +222,7 @@ __device__ inline void announce(const attest_cuda_args &args, const attest_cuda_
         note.end = some ? keys.end : 0;
         note.seen = some ? seen_by_some(args, tile.sequence) : attest_span{0, 0};
         note.blanks = note.seen.begin > note.first * KEYS || note.seen.end < (note.first + note.count) * KEYS;
+        note.o = attest_row_offset(args, args.stride_o, tile, tile.slot, 0);
 #pragma unroll 1
         for (int group = 0; group < GROUPS; group++)
             note.parts[group] = part_of(args, note, group);
@@ -370,7 +369,7 @@ __device__ inline uint32_t largest_halves(uint32_t a, uint32_t b, uint32_t c)
 __device__ inline void weigh_rounded(Weights &P, const Scores &S, const float (&base)[2], float c, float (&sum)[2],
                                      uint32_t (&most)[2])
 {
-    float of[2][2] = {{0, 0}, {0, 0}}; // of even and of odd columns: more that can be done at a time
+    float of[2][2]; // of even and of odd columns: more that can be done at a time
     most[0] = most[1] = 0;
 #pragma unroll
     for (int step = 0; step < KEYS / 16; step++) {
@@ -378,8 +377,8 @@ __device__ inline void weigh_rounded(Weights &P, const Scores &S, const float (&
         for (int i = 0; i < 4; i++) {
             const int n = step * 8 + i * 2, half = i % 2;
             const float even = exp2_fast(fmaf(S[n], c, -base[half])), odd = exp2_fast(fmaf(S[n + 1], c, -base[half]));
-            of[half][0] += even;
-            of[half][1] += odd;
+            of[half][0] = n < 4 ? even : of[half][0] + even;
+            of[half][1] = n < 4 ? odd : of[half][1] + odd;
             P[step][i] = pack(even, odd);
         }
 #pragma unroll
@@ -397,7 +396,7 @@ template <typename Mask>
 __device__ inline bool softmax_by_scores(Scores &S, Rows &rows, const float (&limit)[2], bool (&rises)[2], float (&carry)[2],
                                          float c, bool first, bool plain, const Mask &mask)
 {
-    if (SELDOM(!plain))
+    if (!plain)
         mask();
     float most[2], base[2];
     bool light[2];
@@ -428,7 +427,7 @@ __device__ inline bool softmax_by_sums(Weights &P, const Scores &S, Rows &rows, 
     int todo = (plain ? 0 : MASKS) | (first ? RISES : 0);
 #pragma unroll 1
     for (;;) {
-        if (SELDOM(todo)) {
+        if (todo) {
             if (todo & MASKS)
                 mask();
             if (todo & RISES) {
@@ -457,7 +456,7 @@ template <typename Mask>
 __device__ inline bool softmax_by_weights(Weights &P, Scores &S, Rows &rows, const float (&limit)[2], bool (&rises)[2],
                                           float (&carry)[2], float c, bool first, bool plain, const Mask &mask)
 {
-    if (SELDOM(!plain))
+    if (!plain)
         mask();
     bool light[2] = {false, false};
     if (!first) {
@@ -506,11 +505,12 @@ __device__ inline bool barrier_passed(uint32_t at, uint32_t parity)
 // keeps in one place, and writes the next weights where a product under way still reads.
 __device__ inline void replace(Weights &P, const Weights &next, uint32_t zero)
 {
+    const uint32_t one = zero + 1;
 #pragma unroll
     for (int step = 0; step < KEYS / 16; step++)
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            P[step][i] = i % 2 ? next[step][i] ^ zero : next[step][i] + zero; // by two kinds of units
+            P[step][i] = i % 2 ? next[step][i] ^ zero : next[step][i] * one; // by two kinds of units
 }
 
 // One arrival for a warp, if `all` holds, by one instruction without a branch: in every block of keys a jump costs as much as ten others.
@@ -559,24 +559,41 @@ __device__ inline void turn_pass(int group)
 // What O of the thread's rows is to be multiplied with in the end; LSE is written.
 __device__ inline void finish_rows(const attest_cuda_args &args, const attest_tile &tile, Rows rows, int group, float (&factor)[2])
 {
-    const int r = row_here(tile.row_begin + group * GROUP_Q);
     rows_end(rows, 1);
+    if (args.flags & (ATTEST_LSE | ATTEST_SINK)) {
+        const int r = row_here(tile.row_begin + group * GROUP_Q);
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            factor[half] = finish_row(args, tile, r + half * 8, rows.m[half], rows.l[half], threadIdx.x % 4 == 0);
+        return;
+    }
 #pragma unroll
     for (int half = 0; half < 2; half++)
-        factor[half] = finish_row(args, tile, r + half * 8, rows.m[half], rows.l[half], threadIdx.x % 4 == 0);
+        factor[half] = rows.l[half] == 0 ? 0 : reciprocal_fast(rows.l[half]);
 }
 
-// O of the group's rows is normalised and written.
+// O of the group's rows is normalised and written. Once in a tile, by instructions that come from far: so there are few, and few jumps.
 __device__ inline void write_rows(const attest_cuda_args &args, const Note &note, const Output &O, const float (&factor)[2],
                                   int group)
 {
-    const attest_tile tile = note.tile;
-    const int r = row_here(tile.row_begin + group * GROUP_Q);
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const int row = r + half * 8;
-        write_row<true>(args, row_of_o(args, tile, row), O, half, factor[half], row < tile.row_end);
+    const int r = row_here(note.tile.row_begin + group * GROUP_Q), rows = note.tile.row_end - r;
+    uint16_t *to[2];
+    if (args.pack == 1) {
+        to[0] = (uint16_t *)args.o + note.o + r * args.stride_o[2];
+        to[1] = to[0] + 8 * args.stride_o[2];
+    } else {
+        to[0] = row_of_o(args, note.tile, r);
+        to[1] = row_of_o(args, note.tile, r + 8);
     }
+    if (args.dim_v != D) {
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            write_columns<false, true>(args, to[half], O, half, factor[half], half * 8 < rows);
+        return;
+    }
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        write_columns<true, true>(args, to[half], O, half, factor[half], half * 8 < rows);
 }
 
 // Where a warpgroup is: a block of keys of a tile.
@@ -622,7 +639,7 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
         const int last = ++here.block >= here.part.end;
         int more = 1;
         Ring_KV left = k; // V of a block that is left to others
-        if (SELDOM(last || !there)) {
+        if (last || !there) {
             if (last) {
                 if (LEAVES && before.part.leaves) {
                     barrier_wait(k.barrier, k.parity);
@@ -683,7 +700,7 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
             replace(P, next, v.at >> 31);
         else
             round_weights(P, S);
-        if (SELDOM(raised)) {
+        if (raised) {
             const Note &note = note_of(shared, here.number);
             limits_of(rows, rises, here.block + 1 - note.first, note.count, limit);
             if (!last) {
