@@ -200,11 +200,9 @@ __device__ inline Part part_of(const attest_cuda_args &args, const Note &note, i
     return part;
 }
 
-// The note of tile `number`, the first of this block from `round` on; then the copy of its Q, once there is room.
-__device__ inline void announce(const attest_cuda_args &args, const attest_cuda_maps &maps, unsigned char *shared, int together,
-                                int number, int &round, Ring_Q &q)
+// The note of a tile, the first of this block from `round` on.
+__device__ inline void write_note(const attest_cuda_args &args, Note &note, int together, int &round)
 {
-    Note &note = note_of(shared, number);
     note.count = -1;
     for (; round * (int)gridDim.x < args.tiles && note.count < 0; round++) {
         const int index = tile_of_round(round);
@@ -227,6 +225,11 @@ __device__ inline void announce(const attest_cuda_args &args, const attest_cuda_
         for (int group = 0; group < GROUPS; group++)
             note.parts[group] = part_of(args, note, group);
     }
+}
+
+// The copy of a tile's Q, once there is room, which says that the note of it is there.
+__device__ inline void announce(const attest_cuda_args &args, const attest_cuda_maps &maps, const Note &note, Ring_Q &q)
+{
     barrier_wait(q.barrier + Q_TO_FREE, q.parity);
     if (note.count > 0)
         copy_rows(args, &maps.map[0], note.tile, q.at, q.barrier);
@@ -245,26 +248,50 @@ __device__ inline void bring(const attest_cuda_args &args, const attest_tensor_m
         barrier_arrive(barrier);
 }
 
-// Q of a tile is asked for as early as it can be, which is behind the first keys of the tile before.
+// A tile's Q is brought to the L2 cache.
+__device__ inline void prefetch_rows(const attest_cuda_args &args, const attest_tensor_map *map, const attest_tile &tile)
+{
+    const int row = tile.sequence.q_first + attest_divide(tile.row_begin, args.pack),
+              batch = attest_has(args, ATTEST_VARLEN_Q) ? 0 : tile.batch;
+#pragma unroll
+    for (int slab = 0; slab < SLABS; slab++)
+        map_prefetch_5(map, slab * SLAB, 0, row, tile.slot, batch);
+}
+
+// Q of a tile is asked for as early as it can be. With two places for it that is behind the first keys of the tile before. With one it is
+// brought to the L2 cache then, and asked for behind the first K of its own tile.
 __device__ inline void copy_all(const attest_cuda_args &args, const attest_cuda_maps &maps, unsigned char *shared, uint32_t base)
 {
     Ring_Q q = {base + SHARED_Q, base + Q_FULL, 0, 1};
     Ring_KV kv = {base + SHARED_KV, base + FULL, 0, 1};
     const int together = heads_together(args);
-    int round = 0;
-    announce(args, maps, shared, together, 0, round, q);
-    for (int number = 0; note_of(shared, number).count > 0; number++) {
+    constexpr bool EARLY = Q_STAGES > 1;
+    int round = 0, number = 0;
+    write_note(args, note_of(shared, number), together, round);
+    if (EARLY)
+        announce(args, maps, note_of(shared, number), q);
+    for (; note_of(shared, number).count > 0; number++) {
         const Note &note = note_of(shared, number);
+        Note &next = note_of(shared, number + 1);
 #pragma unroll 1
         for (int block = 0; block < note.count; block++) {
             for (int of_v = 0; of_v < 2; of_v++, kv.advance()) {
+                if (!EARLY && block == 0 && of_v)
+                    announce(args, maps, note, q);
                 barrier_wait(kv.barrier + KV_TO_FREE, kv.parity);
                 bring(args, &maps.map[1 + of_v], note, block, kv.at, kv.barrier);
             }
-            if (block == (Q_STAGES > 1 ? 0 : note.count - 1))
-                announce(args, maps, shared, together, number + 1, round, q);
+            if (block > 0)
+                continue;
+            write_note(args, next, together, round);
+            if (EARLY)
+                announce(args, maps, next, q);
+            else if (next.count > 0)
+                prefetch_rows(args, &maps.map[0], next.tile);
         }
     }
+    if (!EARLY)
+        announce(args, maps, note_of(shared, number), q);
 }
 
 /* ---- weights ---- */
