@@ -183,10 +183,10 @@ __device__ inline attest_span seen_by_all(const attest_cuda_args &args, const at
 
 /* ---- products ---- */
 
-// S = Q K^T, begun.
-__device__ inline void begin_qk(Scores &S, uint32_t q_at, uint32_t k_at)
+// S = Q K^T, begun. Q and K are where they are in units of 16 bytes, as descriptors have it.
+__device__ inline void begin_qk(Scores &S, uint32_t q_unit, uint32_t k_unit)
 {
-    const uint64_t q = descriptor(q_at, 0, 8 * PITCH), k = descriptor(k_at, 0, 8 * PITCH);
+    const uint64_t q = descriptor(0, 0, 8 * PITCH) | q_unit, k = descriptor(0, 0, 8 * PITCH) | k_unit;
 #pragma unroll
     for (int step = 0; step < D / 16; step++)
         wgmma_ss<KEYS, false>(S, q + ((step / 4 * Q_SLAB + step % 4 * 32) >> 4), k + ((step / 4 * KV_SLAB + step % 4 * 32) >> 4),
@@ -194,10 +194,10 @@ __device__ inline void begin_qk(Scores &S, uint32_t q_at, uint32_t k_at)
     wgmma_commit();
 }
 
-// O += P V, begun; or O = P V.
-__device__ inline void begin_pv(Output &O, const Weights &P, uint32_t v_at, bool accumulate)
+// O += P V, begun; or O = P V. V likewise.
+__device__ inline void begin_pv(Output &O, const Weights &P, uint32_t v_unit, bool accumulate)
 {
-    const uint64_t v = descriptor(v_at, KV_SLAB, 8 * PITCH);
+    const uint64_t v = descriptor(0, KV_SLAB, 8 * PITCH) | v_unit;
 #pragma unroll
     for (int step = 0; step < KEYS / 16; step++)
         wgmma_rs<D, true>(O, P[step], v + (step * 16 * PITCH >> 4), accumulate || step > 0);

@@ -154,7 +154,8 @@ __device__ inline attest_tile tile_get(const attest_cuda_args &args, int togethe
     return attest_tile_of(args, batch, head - batch * args.slots, args.tiles_q - 1 - row);
 }
 
-// A place in a ring of STAGES buffers of BYTES bytes and of their barriers, and the parity of the barriers there.
+// A place in a ring of STAGES buffers of BYTES bytes, or of as many units of 16 bytes, and of their barriers, and the parity of the
+// barriers there.
 template <int RING_STAGES, int BYTES> struct Ring {
     uint32_t at, barrier; // addresses
     int stage;
@@ -175,6 +176,9 @@ template <int RING_STAGES, int BYTES> struct Ring {
 };
 using Ring_Q = Ring<Q_STAGES, Q_BYTES>;
 using Ring_KV = Ring<STAGES, KV_BYTES>;
+// As warpgroups have them, for products.
+using Units_Q = Ring<Q_STAGES, Q_BYTES / 16>;
+using Units_KV = Ring<STAGES, KV_BYTES / 16>;
 // From a barrier that says "full" to that which says "free".
 constexpr int Q_TO_FREE = Q_FREE - Q_FULL, KV_TO_FREE = FREE - FULL;
 
@@ -631,7 +635,7 @@ struct Here {
 };
 
 // On to the next tile. False if there is none.
-__device__ inline bool next_tile(unsigned char *shared, Here &here, Ring_Q &q, int group)
+__device__ inline bool next_tile(unsigned char *shared, Here &here, Units_Q &q, int group)
 {
     q.advance();
     barrier_wait(q.barrier, q.parity);
@@ -648,9 +652,9 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
     const bool modified = attest_uniform(needs_modifying(args));
     const float c = __shfl_sync(ALL_LANES, modified ? 1 : args.scale * LOG2_E, 0);
     const int own_barrier = 1 + GROUPS + group; // for the threads of the group alone
-    Ring_Q q = {base + SHARED_Q + (Q_STAGES - 1) * Q_BYTES + group * GROUP_Q * PITCH, base + Q_FULL + (Q_STAGES - 1) * 8,
-                Q_STAGES - 1, 1};                             // next_tile goes on to the first
-    Ring_KV k = {base + SHARED_KV, base + FULL, 0, 0}, v = k; // of this block, and of the one before
+    Units_Q q = {(base + SHARED_Q + (Q_STAGES - 1) * Q_BYTES + group * GROUP_Q * PITCH) / 16, base + Q_FULL + (Q_STAGES - 1) * 8,
+                 Q_STAGES - 1, 1};                                    // next_tile goes on to the first
+    Units_KV k = {(base + SHARED_KV) / 16, base + FULL, 0, 0}, v = k; // of this block, and of the one before
     Here here = {-1};
     Rows rows;
     Output O;
@@ -665,7 +669,7 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
         const Here before = here; // its weights are P
         const int last = ++here.block >= here.part.end;
         int more = 1;
-        Ring_KV left = k; // V of a block that is left to others
+        Units_KV left = k; // V of a block that is left to others
         if (last || !there) {
             if (last) {
                 if (LEAVES && before.part.leaves) {
@@ -687,7 +691,7 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
             if (more)
                 barrier_wait(k.barrier, k.parity);
             if (before.number >= 0 && before.blanks)
-                blank(v.at, note_of(shared, before.number).seen, before.block * KEYS, own_barrier);
+                blank(v.at * 16, note_of(shared, before.number).seen, before.block * KEYS, own_barrier);
         }
         turn_wait(group);
         wgmma_fence();
@@ -695,7 +699,7 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
         begin_pv(O, P, v.at, !fresh); // likewise before the first
         fresh = last;
         turn_pass(group);
-        Ring_KV next_v = k, next_k;
+        Units_KV next_v = k, next_k;
         next_v.advance();
         next_k = next_v;
         next_k.advance();
@@ -717,7 +721,7 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
         const bool raised = LOOK == AT_SCORES ? softmax_by_scores(S, rows, limit, rises, carry, c, last, plain, mask)
                             : LOOK == AT_SUMS ? softmax_by_sums(next, S, rows, limit, rises, carry, c, last, plain, mask)
                                               : softmax_by_weights(next, S, rows, limit, rises, carry, c, last, plain, mask);
-        pin_at(v.at, rows.l[0] + rows.l[1]); // the weights, before O is waited for
+        pin_at(v.barrier, rows.l[0] + rows.l[1]); // the weights, before O is waited for
         wgmma_wait<0>();
         settle(O);
         warp_arrive(v.barrier + KV_TO_FREE, before.number >= 0);
