@@ -55,7 +55,8 @@
  *         wait for O;  O *= 2^(m - m'), or where block - 1 was its tile's last: O /= l is written, LSE = m + log(l)
  *     O += P V[last], which is written
  *
- * So tensor cores have no break between tiles either.
+ * So tensor cores have no break between tiles either. Where there is room for one Q only, O += P V[last] is not begun beside the next
+ * tile's first S but before it, and written while the next Q comes.
  *
  * Parts. Warpgroup 0 gives its registers away, and one thread of it makes all copies, tile after tile, as far ahead as there is room,
  * and tells the others what they need to know of a tile. Warpgroups 1 .. GROUPS compute. They take turns in beginning their
@@ -666,7 +667,8 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
     rows_begin(rows);
     output_begin(O);
     for (;;) {
-        const Here before = here; // its weights are P
+        const Here before = here;         // its weights are P
+        int pending = before.number >= 0; // P V is still to be begun
         const int last = ++here.block >= here.part.end;
         int more = 1;
         Units_KV left = k; // V of a block that is left to others
@@ -681,16 +683,38 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
                     turn_wait(group);
                     turn_pass(group);
                 }
-                if (before.number >= 0)
+                if (before.number >= 0) {
                     finish_rows(args, note_of(shared, before.number).tile, rows, group, factor);
+                    if (Q_STAGES == 1) { // and the next Q comes late: the tile is brought to its end meanwhile
+                        barrier_wait(v.barrier, v.parity);
+                        if (before.blanks)
+                            blank(v.at * 16, note_of(shared, before.number).seen, before.block * KEYS, own_barrier);
+                        turn_wait(group);
+                        wgmma_fence();
+                        begin_pv(O, P, v.at, !fresh);
+                        turn_pass(group);
+                        wgmma_wait<0>();
+                        settle(O);
+                        warp_arrive(v.barrier + KV_TO_FREE);
+                        if (LEAVES && before.part.leaves) {
+                            barrier_wait(left.barrier, left.parity);
+                            warp_arrive(left.barrier + KV_TO_FREE);
+                        }
+                        write_rows(args, note_of(shared, before.number), O, factor, group);
+                        pending = zero_here(); // as before the first tile; known, it would be a second copy of the loop
+                        fresh = 1 - zero_here();
+                    }
+                }
                 more = next_tile(shared, here, q, group);
+                if (Q_STAGES == 1 && !more)
+                    break;
                 rows_begin(rows);
             }
-            if (before.number >= 0)
+            if (pending)
                 barrier_wait(v.barrier, v.parity);
             if (more)
                 barrier_wait(k.barrier, k.parity);
-            if (before.number >= 0 && before.blanks)
+            if (pending && before.blanks)
                 blank(v.at * 16, note_of(shared, before.number).seen, before.block * KEYS, own_barrier);
         }
         turn_wait(group);
@@ -724,7 +748,7 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
         pin_at(v.barrier, rows.l[0] + rows.l[1]); // the weights, before O is waited for
         wgmma_wait<0>();
         settle(O);
-        warp_arrive(v.barrier + KV_TO_FREE, before.number >= 0);
+        warp_arrive(v.barrier + KV_TO_FREE, pending);
         v = next_v;
         k = next_k;
         if (AHEAD)
@@ -738,11 +762,11 @@ __device__ inline void compute_all(const attest_cuda_args &args, unsigned char *
                 rescale(O, carry);
                 continue;
             }
-            if (LEAVES && before.part.leaves) {
+            if (LEAVES && Q_STAGES > 1 && pending && before.part.leaves) {
                 barrier_wait(left.barrier, left.parity);
                 warp_arrive(left.barrier + KV_TO_FREE);
             }
-            if (before.number >= 0)
+            if (Q_STAGES > 1 && pending)
                 write_rows(args, note_of(shared, before.number), O, factor, group);
             if (!more)
                 break;
