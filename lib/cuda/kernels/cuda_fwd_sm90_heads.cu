@@ -6,20 +6,24 @@
  * attest-cuda: summary    = wgmma on tiles that bulk tensor copies bring, one warp for the copies, warpgroups each for itself
  * attest-cuda: archs      = sm_90a
  * attest-cuda: dtypes     = f16 bf16
- * attest-cuda: dims       = 96 128
+ * attest-cuda: dims       = 96 128 256
  * attest-cuda: padding    = yes
  * attest-cuda: tile_q     = 128
  * attest-cuda: tile_kv    = 128
- * attest-cuda: stages     = 2
+ * attest-cuda: tile_kv [d256] = 96
+ * attest-cuda: stages     = 4
+ * attest-cuda: stages [d256] = 3
  * attest-cuda: threads    = 2 * tile_q + 32
- * attest-cuda: shared     = 2 * up(dim, 64) * (2 * tile_q + 2 * stages * tile_kv) + 768
+ * attest-cuda: threads [d256] = 2 * tile_q + 128
+ * attest-cuda: shared     = 2 * up(dim, 64) * (2 * tile_q + stages * tile_kv) + 768
+ * attest-cuda: shared [d256] = 2 * up(dim, 64) * (tile_q + stages * tile_kv) + 768
  * attest-cuda: registers  = 168
  * attest-cuda: launch     = persistent
  * attest-cuda: packs      = yes
  * attest-cuda: pdl        = yes
  * attest-cuda: rows_most  = 1024
  * attest-cuda: align      = 16
- * attest-cuda: map        = q rows tile_q columns 64 swizzle 128
+ * attest-cuda: map        = q rows tile_q * 128 / up(dim, 128) columns 64 swizzle 128
  * attest-cuda: map        = k rows tile_kv columns 64 swizzle 128
  * attest-cuda: map        = v rows tile_kv columns 64 swizzle 128
  * attest-cuda: refuses    = alibi bias varlenq varlenkv lens page o=f32
@@ -27,7 +31,7 @@
  * attest-cuda: mma_qk     = 64 * tile_kv * 16 / 4
  * attest-cuda: mma_pv     = 64 * dim * 16 / 4
  *
- * Contract: as cuda_fwd_sm90, any dim and dim_v up to 128; no lengths and no pages; at most 1024 rows of a slot, where it is the faster
+ * Contract: as cuda_fwd_sm90, any dim and dim_v up to 256; no lengths and no pages; at most 1024 rows of a slot, where it is the faster
  * one, or the more exact.
  *
  * The chain of cuda_fwd_sm90, in which scores of the next block are begun ahead of everything else and warpgroups take turns, pays where
@@ -46,33 +50,48 @@
  *
  * Of a block of keys whose end its rows do not see, it computes the first 64 or 96 keys if they are enough.
  *
- * Shared memory: Q[Q_STAGES][2][TILE_Q][64], K[STAGES][2][KEYS][64], V[STAGES][2][KEYS][64], notes, barriers.
+ * Shared memory: Q[Q_STAGES][SLABS][TILE_Q][64], KV[STAGES][SLABS][KEYS][64], notes, barriers. Blocks of K and V follow each other in one
+ * ring, K before V: where it has an odd number of places, one more of them comes early.
  *
- *     barrier         arrives                                             waits
- *     Q_FULL[stage]   the copies of a tile's Q; the note of it is there   warpgroups
- *     K_FULL[stage]   the copies of a block of K                          warpgroups
- *     V_FULL[stage]   the copies of a block of V                          warpgroups
- *     ... + TO_FREE   every warp, when it has read that                   copying thread
+ *     barrier                arrives                                          waits
+ *     Q_FULL[stage][group]   the copies of a warpgroup's rows of Q; the note  the warpgroup
+ *                            of the tile is there
+ *     KV_FULL[stage]         the copies of a block of K or V                  warpgroups
+ *     ... + TO_FREE          every warp that reads it, when it has            copying thread
  *
  * What a warpgroup does with its rows is in attention_sm90.cuh and attention_sm90_many.cuh.
  */
 #define KEYS ATTEST_TILE_KV
 #include "attention_sm90_many.cuh"
 
-constexpr int STAGES = ATTEST_STAGES, Q_STAGES = 2, GROUPS = TILE_Q / GROUP_Q, COMPUTING_WARPS = GROUPS * GROUP_THREADS / 32;
+#ifdef WGMMA_SS // not in emulation, which has products of all sizes
+#define AT_ALL_16    AT_0 ", " AT_8
+#define OF_ALL_16(c) OF(c, 0), OF(c, 8)
+WGMMA_SS(32, 16, 0, 16, 17, 18)
+#endif
+
+constexpr int STAGES = ATTEST_STAGES, Q_STAGES = D <= 128 ? 2 : 1, GROUPS = TILE_Q / GROUP_Q, GROUP_WARPS = GROUP_THREADS / 32,
+              COMPUTING_WARPS = GROUPS * GROUP_WARPS;
+// Where Q has one place, each warpgroup's rows of it come as soon as that has the last scores of the tile before; and behind those
+// blocks of K and V of the tile whose places are free by then.
+constexpr int Q_PARTS = Q_STAGES > 1 ? 1 : GROUPS, BEFORE_Q = Q_STAGES > 1 ? 0 : STAGES - 2;
 // A tile's note is read until its O is written. When the copying thread writes that of four tiles on, the next but one has been read.
 constexpr int NOTES = 4, NOTE_BYTES = 128;
-constexpr int SHARED_Q = 0, SHARED_K = Q_STAGES * Q_BYTES, SHARED_V = SHARED_K + STAGES * KV_BYTES,
-              SHARED_NOTES = SHARED_V + STAGES * KV_BYTES, SHARED_BARRIERS = SHARED_NOTES + NOTES * NOTE_BYTES,
+constexpr int SHARED_Q = 0, SHARED_KV = Q_STAGES * Q_BYTES, SHARED_NOTES = SHARED_KV + STAGES * KV_BYTES,
+              SHARED_BARRIERS = SHARED_NOTES + NOTES * NOTE_BYTES, SHARED_ORDER = SHARED_BARRIERS + 248,
               SHARED_BYTES = SHARED_BARRIERS + 256;
-constexpr int Q_FULL = SHARED_BARRIERS, K_FULL = Q_FULL + 8 * Q_STAGES, V_FULL = K_FULL + 8 * STAGES,
-              BARRIERS = Q_STAGES + 2 * STAGES;
-// From a barrier that says "full" to that which says "free"; from K, and its barriers, to V in the same stage.
-constexpr int TO_FREE = 8 * BARRIERS, TO_V = SHARED_V - SHARED_K, TO_V_BARRIER = V_FULL - K_FULL;
-constexpr int FIRST_PART = 64; // keys
+constexpr int Q_BARRIERS = Q_STAGES * Q_PARTS, Q_FULL = SHARED_BARRIERS, KV_FULL = Q_FULL + 8 * Q_BARRIERS,
+              BARRIERS = Q_BARRIERS + STAGES;
+constexpr int TO_FREE = 8 * BARRIERS; // from a barrier that says "full" to that which says "free"
+// Of a block of keys that a warpgroup's rows do not see to its end, it computes the first MORE or LESS if they are enough.
+constexpr int MORE = KEYS > 96 ? 96 : 64, LESS = KEYS > 96 ? 64 : 32;
+constexpr int FIRST_PART = D <= 128 ? 64 : 32; // keys
+// Where a whole warpgroup copies, it gives registers away; a block has only those that it was launched with.
+constexpr bool GIVES = THREADS == (GROUPS + 1) * GROUP_THREADS;
+constexpr int COPYING_REGISTERS = 40, COMPUTING_REGISTERS = 232;
 
-static_assert(GROUPS * GROUP_Q == TILE_Q && THREADS == (COMPUTING_WARPS + 1) * 32, "warpgroups, and a warp that copies");
-static_assert(2 * TO_FREE <= 256 && SHARED_BYTES <= 227 * 1024, "there is room");
+static_assert(GROUPS * GROUP_Q == TILE_Q && (GIVES || THREADS == (COMPUTING_WARPS + 1) * 32), "warpgroups, and a warp that copies");
+static_assert(2 * TO_FREE <= SHARED_ORDER - SHARED_BARRIERS && SHARED_BYTES <= 227 * 1024, "there is room");
 
 ATTEST_CUDA_FACTS(SHARED_BYTES);
 
@@ -83,6 +102,7 @@ ATTEST_CUDA_FACTS(SHARED_BYTES);
 struct Note {
     attest_tile tile;
     int first, end;
+    int last;   // 1 if it is the block's last
     int blanks; // 1 if there are keys in the tile's blocks that no row of the sequence sees
     attest_span all[GROUPS];
     int own_end[GROUPS];
@@ -94,20 +114,67 @@ __device__ inline Note &note_of(unsigned char *shared, int number)
     return *reinterpret_cast<Note *>(shared + SHARED_NOTES + number % NOTES * NOTE_BYTES);
 }
 
-// Tile `index` of all. With a causal mask the tiles of a slot differ, and a block would get the same of them in every round: so each round
-// begins with another.
-__device__ inline attest_tile tile_get(const attest_cuda_args &args, int index)
+// The order of tiles, for which blocks go in rounds. As long as every block gets as much as every other, the tiles of a head follow each
+// other, and find its K and V in the L2 cache: where there are as many rounds as a head has tiles, of which a block gets another in
+// each. With a causal mask a head's tiles differ, and a block that got the same ones in all rounds, or too few of them, would be
+// late: else they come in sets of heads, as in cuda_fwd_sm90, from the longest to the shortest, every other round backward.
+struct Order {
+    int together; // heads of a set; 0: no sets
+    int turn;     // without: by so much each round's tiles are further on in their head
+};
+
+__device__ inline Order order_get(const attest_cuda_args &args)
 {
-    const int tiles = args.tiles_q, number = tiles == 1 ? index : attest_divide(index, tiles); // of the slot
-    const int batch = attest_divide(number, args.slots), turned = index - number * tiles + attest_divide(number * tiles, gridDim.x);
-    return attest_tile_of(args, batch, number - batch * args.slots, turned - attest_divide(turned, tiles) * tiles);
+    const int blocks = (int)gridDim.x, tiles = args.tiles_q, heads = args.batch * args.slots;
+    Order order = {0, 0};
+    if (tiles == 1 || args.tiles <= blocks || args.window_right >= args.seq_kv)
+        return order;
+    int a = 2 * blocks, b = tiles; // their greatest common divisor
+    while (b) {
+        const int rest = a - attest_divide(a, b) * b;
+        a = b;
+        b = rest;
+    }
+    order.turn = attest_divide(blocks, tiles) * tiles == blocks;
+    if ((a > 1 && !order.turn) || attest_divide(args.tiles - 1, blocks) + 1 < tiles)
+        order.together = min(attest_divide(2 * blocks, a), heads); // an even number of whole rounds
+    return order;
 }
 
-__device__ inline void note_write(const attest_cuda_args &args, Note &note, int index)
+// What tile `number` of this block is among all.
+__device__ inline int index_of(const Order &order, int number)
 {
-    const attest_tile tile = tile_get(args, index);
+    const int blocks = (int)gridDim.x, block = (int)blockIdx.x;
+    return number * blocks + (order.together > 0 && number % 2 ? blocks - 1 - block : block);
+}
+
+__device__ inline attest_tile tile_get(const attest_cuda_args &args, const Order &order, int index)
+{
+    const int tiles = args.tiles_q;
+    int head = index, in_slot = 0;
+    if (order.together > 0) {
+        const int set = attest_divide(index, order.together * tiles), first = set * order.together, rest = index - first * tiles,
+                  count = min(order.together, args.batch * args.slots - first), row = attest_divide(rest, count);
+        head = first + rest - row * count, in_slot = tiles - 1 - row;
+    } else if (tiles > 1) {
+        head = attest_divide(index, tiles);
+        in_slot = index - head * tiles;
+        if (order.turn > 0) {
+            in_slot += attest_divide(head * tiles, gridDim.x);
+            in_slot -= attest_divide(in_slot, tiles) * tiles;
+        }
+    }
+    const int batch = attest_divide(head, args.slots);
+    return attest_tile_of(args, batch, head - batch * args.slots, in_slot);
+}
+
+// Of tile `number` of this block.
+__device__ inline void note_write(const attest_cuda_args &args, const Order &order, Note &note, int number)
+{
+    const attest_tile tile = tile_get(args, order, index_of(order, number));
     const attest_span keys = attest_tile_visible(args, tile), seen = seen_by_some(args, tile.sequence);
     note.tile = tile;
+    note.last = index_of(order, number + 1) >= args.tiles;
     note.first = keys.begin / KEYS;
     note.end = keys.end > keys.begin ? (keys.end - 1) / KEYS + 1 : note.first;
     note.blanks = seen.begin > note.first * KEYS || seen.end < note.end * KEYS;
@@ -141,46 +208,64 @@ __device__ inline void prefetch_tile(const attest_cuda_args &args, const attest_
 {
     const attest_tile &tile = note.tile;
 #pragma unroll
-    for (int slab = 0; slab < SLABS; slab++)
-        map_prefetch_5(&maps.map[0], slab * SLAB, 0, row_in_sequence(args, tile.row_begin), tile.slot, tile.batch);
+    for (int i = 0; i < Q_PARTS * SLABS; i++)
+        map_prefetch_5(&maps.map[0], i % SLABS * SLAB, 0, row_in_sequence(args, tile.row_begin + i / SLABS * GROUP_Q), tile.slot,
+                       tile.batch);
 #pragma unroll 1
-    for (int block = note.first; block < min(note.end, note.first + STAGES); block++)
+    for (int block = note.first; block < min(note.end, note.first + STAGES / 2); block++)
 #pragma unroll
         for (int i = 0; i < 2 * SLABS; i++)
             map_prefetch_4(&maps.map[1 + i / SLABS], i % SLABS * SLAB, block * KEYS, tile.head_kv, tile.batch);
 }
 
-// A block of K or V, once there is room.
-__device__ inline void bring(const attest_cuda_args &args, const attest_tensor_map *map, const Note &note, int block, uint32_t to,
-                             uint32_t full, uint32_t parity)
+// Q of a tile, or a warpgroup's rows of it for themselves, once there is room.
+__device__ inline void bring_rows(const attest_cuda_args &args, const attest_tensor_map *map, const Note &note, uint32_t base,
+                                  Ring<Q_STAGES> &q)
 {
-    barrier_wait(full + TO_FREE, parity);
-    copy_keys(args, map, note.tile, to, full, block * KEYS, note.end * KEYS);
+#pragma unroll
+    for (int part = 0; part < Q_PARTS; part++) {
+        const uint32_t full = base + Q_FULL + 8 * (q.stage * Q_PARTS + part),
+                       to = base + SHARED_Q + q.stage * Q_BYTES + part * GROUP_Q * PITCH;
+        const int row = row_in_sequence(args, note.tile.row_begin + part * GROUP_Q);
+        barrier_wait(full + TO_FREE, q.parity);
+        barrier_expect(full, Q_BYTES / Q_PARTS);
+#pragma unroll
+        for (int slab = 0; slab < SLABS; slab++)
+            map_load_5(to + slab * Q_SLAB, map, full, slab * SLAB, 0, row, note.tile.slot, note.tile.batch);
+    }
+    q.advance();
+}
+
+// A block of K or V, once there is room.
+__device__ inline void bring_keys(const attest_cuda_args &args, const attest_tensor_map *map, const Note &note, int block,
+                                  uint32_t base, Ring<STAGES> &kv)
+{
+    const uint32_t full = base + KV_FULL + 8 * kv.stage;
+    barrier_wait(full + TO_FREE, kv.parity);
+    copy_keys(args, map, note.tile, base + SHARED_KV + kv.stage * KV_BYTES, full, block * KEYS, note.end * KEYS);
+    kv.advance();
 }
 
 __device__ inline void copy_all(const attest_cuda_args &args, const attest_cuda_maps &maps, unsigned char *shared, uint32_t base)
 {
     Ring<Q_STAGES> q = {0, 1};
     Ring<STAGES> kv = {0, 1};
-    int number = 0;
+    const Order order = *reinterpret_cast<const Order *>(shared + SHARED_ORDER);
 #pragma unroll 1
-    for (int index = blockIdx.x; index < args.tiles; index += gridDim.x, number++, q.advance()) {
+    for (int number = 0; index_of(order, number) < args.tiles; number++) {
         Note &note = note_of(shared, number);
-        const uint32_t q_full = base + Q_FULL + 8 * q.stage;
         if (number > 0)
-            note_write(args, note, index);
-        barrier_wait(q_full + TO_FREE, q.parity);
-        copy_rows(args, &maps.map[0], note.tile, base + SHARED_Q + q.stage * Q_BYTES, q_full);
+            note_write(args, order, note, number);
+        const int count = 2 * (note.end - note.first), before = min(count, BEFORE_Q);
 #pragma unroll 1
-        for (int block = note.first; block < note.end; block++, kv.advance()) {
-            const uint32_t to = base + SHARED_K + kv.stage * KV_BYTES, full = base + K_FULL + 8 * kv.stage;
-            bring(args, &maps.map[1], note, block, to, full, kv.parity);
-            bring(args, &maps.map[2], note, block, to + TO_V, full + TO_V_BARRIER, kv.parity);
+        for (int i = 0; i <= count; i++) {
+            if (i == before)
+                bring_rows(args, &maps.map[0], note, base, q);
+            if (i < count)
+                bring_keys(args, &maps.map[1 + i % 2], note, note.first + i / 2, base, kv);
         }
     }
 }
-
-/* ---- scores and weights, of the first COUNT keys of a block ---- */
 
 /* ---- computing ---- */
 
@@ -189,6 +274,51 @@ __device__ inline void warp_arrive(uint32_t barrier)
 {
     if (threadIdx.x % 32 == 0)
         barrier_arrive(barrier);
+}
+
+// O of the warpgroup's rows is normalised and written, as write_rows does; but a row's columns are exchanged all at a time and then
+// written: with a branch between them one waits for the other.
+template <bool WHOLE>
+__device__ __forceinline__ void write_half(const attest_cuda_args &args, uint16_t *to, const Output &O, int half, float factor,
+                                           bool there)
+{
+    uint32_t pairs[D / 32][4];
+#pragma unroll
+    for (int n = 0; n < D / 32; n++) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int at = (n * 4 + i) * 4 + half * 2;
+            pairs[n][i] = pack(O[at] * factor, O[at + 1] * factor);
+        }
+        transpose_quad(pairs[n]);
+    }
+    if (!there)
+        return;
+#pragma unroll
+    for (int n = 0; n < D / 32; n++) {
+        const int chunk = n * 4 + threadIdx.x % 4;
+        if (WHOLE)
+            store_16(to + chunk * 8, pairs[n]);
+        else
+            write_chunk(args, to, chunk, pairs[n]);
+    }
+}
+
+__device__ __forceinline__ void end_tile(const attest_cuda_args &args, const attest_tile &tile, Rows &rows, const Output &O,
+                                         float c, int group)
+{
+    const int r = row_here(tile.row_begin + group * GROUP_Q);
+    rows_end(rows, c);
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int row = r + half * 8;
+        const float factor = finish_row(args, tile, row, rows.m[half], rows.l[half], threadIdx.x % 4 == 0);
+        uint16_t *to = row_of_o(args, tile, row);
+        if (args.dim_v == D)
+            write_half<true>(args, to, O, half, factor, row < tile.row_end);
+        else
+            write_half<false>(args, to, O, half, factor, row < tile.row_end);
+    }
 }
 
 // A warpgroup, and its tile.
@@ -200,20 +330,31 @@ struct Here {
     uint32_t q_at, q_full; // its rows of Q; the barrier
 };
 
-// A block of keys, of which the first COUNT are seen: K at `k_at`, whose barrier is `full`.
+// A place of the ring of K and V: its address, that of its barrier, and the parity there.
+struct At {
+    uint32_t at, full, parity;
+};
+
+__device__ inline At at_of(const Ring<STAGES> &kv, uint32_t base)
+{
+    const int stage = attest_uniform(kv.stage);
+    const At at = {base + SHARED_KV + stage * KV_BYTES, base + KV_FULL + 8 * stage, kv.parity};
+    return at;
+}
+
+// A block of keys, of which the first COUNT are seen.
 template <int COUNT>
 __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const Here &here, const Note &note, int block,
-                                             uint32_t k_at, uint32_t full, uint32_t parity, Rows &rows, float (&limit)[2],
-                                             Output &O)
+                                             const At &k, const At &v, Rows &rows, float (&limit)[2], Output &O)
 {
     const bool more = block > here.first;
     float S[COUNT / 2];
     uint32_t P[FIRST_PART / 16][4];
-    barrier_wait(full, parity);
-    begin_scores<COUNT>(S, here.q_at, k_at);
+    barrier_wait(k.full, k.parity);
+    begin_scores<COUNT>(S, here.q_at, k.at);
     wgmma_wait<0>();
     settle(S);
-    warp_arrive(full + TO_FREE);
+    warp_arrive(k.full + TO_FREE);
     if (block + 1 == here.end)
         warp_arrive(here.q_full + TO_FREE);
     if constexpr (COUNT == KEYS)
@@ -231,14 +372,14 @@ __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const
             rescale(O, carry);
     }
     weigh_part<0>(P, S, rows, here.c);
-    barrier_wait(full + TO_V_BARRIER, parity);
+    barrier_wait(v.full, v.parity);
     if (here.blanks)
-        blank(k_at + TO_V, seen_by_some(args, note.tile.sequence), block * KEYS, 1 + here.group);
-    begin_output(O, P, k_at + TO_V, more);
+        blank(v.at, seen_by_some(args, note.tile.sequence), block * KEYS, 1 + here.group);
+    begin_output(O, P, v.at, more);
     if constexpr (COUNT > FIRST_PART) {
         uint32_t rest[(COUNT - FIRST_PART) / 16][4];
         weigh_part<FIRST_PART>(rest, S, rows, here.c);
-        begin_output(O, rest, k_at + TO_V + FIRST_PART * PITCH, true);
+        begin_output(O, rest, v.at + FIRST_PART * PITCH, true);
     }
     if (rise)
         limits_of(rows, rises, here.unit, far_of((here.end - here.first) * KEYS), (block - here.first + 1) * KEYS, limit);
@@ -246,18 +387,18 @@ __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const
     settle(O);
     if (here.blanks)
         proxy_fence(); // before a copy into its place
-    warp_arrive(full + TO_V_BARRIER + TO_FREE);
+    warp_arrive(v.full + TO_FREE);
 }
 
 // A block of keys of which the rows of the warpgroup see nothing.
-__device__ inline void leave_block(const Here &here, int block, uint32_t full, uint32_t parity)
+__device__ inline void leave_block(const Here &here, int block, const At &k, const At &v)
 {
-    barrier_wait(full, parity);
-    warp_arrive(full + TO_FREE);
+    barrier_wait(k.full, k.parity);
+    warp_arrive(k.full + TO_FREE);
     if (block + 1 == here.end)
         warp_arrive(here.q_full + TO_FREE);
-    barrier_wait(full + TO_V_BARRIER, parity);
-    warp_arrive(full + TO_V_BARRIER + TO_FREE);
+    barrier_wait(v.full, v.parity);
+    warp_arrive(v.full + TO_FREE);
 }
 
 __device__ __forceinline__ void compute_all(const attest_cuda_args &args, unsigned char *shared, uint32_t base, int group,
@@ -270,17 +411,19 @@ __device__ __forceinline__ void compute_all(const attest_cuda_args &args, unsign
     Output O;
     here.group = group, here.modified = modified;
     here.c = modified ? 1 : args.scale * LOG2_E, here.unit = 1 / here.c;
-    int number = 0;
+    bool last = false;
 #pragma unroll 1
-    for (int index = blockIdx.x; index < args.tiles; index += gridDim.x, number++, q.advance()) {
+    for (int number = 0; !last; number++, q.advance()) {
         const int q_stage = attest_uniform(q.stage);
-        here.q_full = base + Q_FULL + 8 * q_stage, here.q_at = base + SHARED_Q + q_stage * Q_BYTES + group * GROUP_Q * PITCH;
+        here.q_full = base + Q_FULL + 8 * (q_stage * Q_PARTS + group % Q_PARTS);
+        here.q_at = base + SHARED_Q + q_stage * Q_BYTES + group * GROUP_Q * PITCH;
         barrier_wait(here.q_full, q.parity);
         const Note &note = note_of(shared, number);
         const int own_end = note.own_end[group];
         here.first = attest_uniform(note.first), here.end = attest_uniform(note.end);
         here.all = note.all[group];
         here.blanks = note.blanks;
+        last = note.last;
         float limit[2] = {minus_infinity(), minus_infinity()};
         rows_begin(rows);
         if (here.first == here.end)
@@ -288,30 +431,33 @@ __device__ __forceinline__ void compute_all(const attest_cuda_args &args, unsign
         if (here.first == here.end || own_end <= here.first * KEYS)
             output_begin(O);
 #pragma unroll 1
-        for (int block = here.first; block < here.end; block++, kv.advance()) {
-            const int stage = attest_uniform(kv.stage), left = attest_uniform(own_end - block * KEYS);
-            const uint32_t k_at = base + SHARED_K + stage * KV_BYTES, full = base + K_FULL + 8 * stage;
-            if (left > 96 || (left > 0 && modified))
-                attend_block<KEYS>(args, here, note, block, k_at, full, kv.parity, rows, limit, O);
-            else if (left > 64)
-                attend_block<96>(args, here, note, block, k_at, full, kv.parity, rows, limit, O);
+        for (int block = here.first; block < here.end; block++) {
+            const int left = attest_uniform(own_end - block * KEYS);
+            const At k = at_of(kv, base);
+            kv.advance();
+            const At v = at_of(kv, base);
+            kv.advance();
+            if (left > MORE || (left > 0 && modified))
+                attend_block<KEYS>(args, here, note, block, k, v, rows, limit, O);
+            else if (left > LESS)
+                attend_block<MORE>(args, here, note, block, k, v, rows, limit, O);
             else if (left > 0)
-                attend_block<64>(args, here, note, block, k_at, full, kv.parity, rows, limit, O);
+                attend_block<LESS>(args, here, note, block, k, v, rows, limit, O);
             else
-                leave_block(here, block, full, kv.parity);
+                leave_block(here, block, k, v);
         }
-        write_rows(args, note.tile, rows, O, here.c, group);
+        end_tile(args, note.tile, rows, O, here.c, group);
     }
 }
 
-__device__ __forceinline__ void run(const attest_cuda_args &args, const attest_cuda_maps &maps, unsigned char *shared,
-                                    uint32_t base, bool modified)
+// A problem with nothing but masks by position has code of its own, which the compiler knows more of.
+template <bool PLAIN> __device__ inline attest_cuda_args known_args(const attest_cuda_args &args)
 {
-    const int warp = attest_uniform(threadIdx.x / 32);
-    if (warp < COMPUTING_WARPS)
-        compute_all(args, shared, base, warp / (GROUP_THREADS / 32), modified);
-    else if (elect_one())
-        copy_all(args, maps, shared, base);
+    if (PLAIN)
+        return plain_args(args);
+    attest_cuda_args known = args; // what the manifest refuses is not there
+    known.flags = args.flags & (ATTEST_BOTTOM_RIGHT | ATTEST_SOFTCAP | ATTEST_SINK | ATTEST_LSE);
+    return known;
 }
 
 extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
@@ -325,20 +471,32 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
             map_prefetch(&maps.map[i]);
         for (int i = 0; i < BARRIERS; i++) {
             barrier_init(base + Q_FULL + 8 * i, 1);
-            barrier_init(base + Q_FULL + 8 * i + TO_FREE, COMPUTING_WARPS);
+            barrier_init(base + Q_FULL + 8 * i + TO_FREE, i < Q_BARRIERS ? COMPUTING_WARPS / Q_PARTS : COMPUTING_WARPS);
         }
         barrier_init_fence();
-        note_write(args, note_of(shared, 0), blockIdx.x);
+        const Order order = order_get(args);
+        *reinterpret_cast<Order *>(shared + SHARED_ORDER) = order;
+        note_write(args, order, note_of(shared, 0), 0);
         prefetch_tile(args, maps, note_of(shared, 0));
     }
     __syncthreads();      // the barriers are there, and the first note
     grid_wait_previous(); // nothing is read or written before
-    if (is_plain(args)) {
-        const attest_cuda_args plain = plain_args(args);
-        run(plain, maps, shared, base, false);
+    const int warp = attest_uniform(threadIdx.x / 32), group = warp / GROUP_WARPS;
+    if (group < GROUPS) {
+        if (GIVES)
+            registers_more<COMPUTING_REGISTERS>();
+        if (is_plain(args))
+            compute_all(known_args<true>(args), shared, base, group, false);
+        else
+            compute_all(known_args<false>(args), shared, base, group, needs_modifying(args));
     } else {
-        attest_cuda_args known = args; // what the manifest refuses is not there
-        known.flags = args.flags & (ATTEST_BOTTOM_RIGHT | ATTEST_SOFTCAP | ATTEST_SINK | ATTEST_LSE);
-        run(known, maps, shared, base, needs_modifying(args));
+        if (GIVES)
+            registers_less<COPYING_REGISTERS>();
+        if (warp == COMPUTING_WARPS && elect_one()) {
+            if (is_plain(args))
+                copy_all(known_args<true>(args), maps, shared, base);
+            else
+                copy_all(known_args<false>(args), maps, shared, base);
+        }
     }
 }
