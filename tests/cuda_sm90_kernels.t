@@ -7,8 +7,8 @@ need g++
 export EMULATED_CACHE="$work" BUILD CC
 long=${ATTEST_TEST_LONG:-}
 
-for variant in "sm90 sm_90a f16 64" "sm90_many sm_90a bf16 64" "sm90_heads sm_90a bf16 128" "sm90_short sm_90a bf16 128" "sm90_split sm_90 f16 64" \
-    ${long:+"sm90 sm_90a bf16 96" "sm90 sm_90a bf16 128" "sm90 sm_90a f16 192" "sm90 sm_90a bf16 256" "sm90_many sm_90a f16 64" "sm90_heads sm_90a f16 96" "sm90_short sm_90a f16 64" "sm90_split sm_90 bf16 192"}; do
+for variant in "sm90 sm_90a f16 64" "sm90_many sm_90a bf16 64" "sm90_heads sm_90a bf16 128" "sm90_heads sm_90a f16 256" "sm90_short sm_90a bf16 128" "sm90_split sm_90 f16 64" \
+    ${long:+"sm90 sm_90a bf16 96" "sm90 sm_90a bf16 128" "sm90 sm_90a f16 192" "sm90 sm_90a bf16 256" "sm90_many sm_90a f16 64" "sm90_heads sm_90a f16 96" "sm90_heads sm_90a bf16 192" "sm90_heads sm_90a bf16 256" "sm90_short sm_90a f16 64" "sm90_split sm_90 bf16 192"}; do
     # shellcheck disable=SC2086
     set -- $variant
     check "cuda_fwd_$1 is right, $3 d$4" tests/cuda/emulate.sh "lib/cuda/kernels/cuda_fwd_$1.cu" "$2" "$3" "$4"
@@ -24,10 +24,16 @@ check "cuda_fwd_sm90 is right on some problems, f16 d192" tests/cuda/emulate.sh 
 check "cuda_fwd_sm90_many is right where stages are filled again" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_many.cu sm_90a f16 64 \
     fwd:f16:b1:h2:s900:d64:causal:lse fwd:f16:b1:h1:sq130:skv1000:d64 fwd:f16:b1:hq4:hkv2:sq140:skv700:d64:wl=300:lse \
     fwd:f16:b2:h1:sq70:skv600:d64:page=32,40:lens fwd:f16:b1:h1:sq200:skv650:d40:causal:br:softcap=5 fwd:f16:b1:h1:s300:d64:scale=-0.1:causal fwd:f16:b1:h1:s400:d64:scale=2:lse
-# Blocks with several tiles; one, two and three blocks of keys, of which a warpgroup sees all, 96, 64 or none; tiles without keys; heads that share tiles.
+# Blocks with several tiles; one, two and three blocks of keys, of which a warpgroup sees all, 96, 64 or none; tiles without keys; heads that share tiles; rounds that begin with
+# another tile of a head.
 check "cuda_fwd_sm90_heads is right from tile to tile" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_heads.cu sm_90a f16 128 \
     fwd:f16:b3:h5:s384:d128 fwd:f16:b2:h3:s380:d128:causal:lse fwd:f16:b2:h9:s197:d128 fwd:f16:b5:h7:s100:d128 fwd:f16:b1:h9:sq300:skv20:d128:wl=10 \
-    fwd:f16:b2:hq6:hkv2:s97:d120:softcap=5:lse fwd:f16:b1:h3:s380:d128:scale=8 fwd:f16:b1:h2:sq60:skv900:d128:causal:br:sink
+    fwd:f16:b1:h5:s520:d128:causal fwd:f16:b2:hq6:hkv2:s97:d120:softcap=5:lse fwd:f16:b1:h3:s380:d128:scale=8 fwd:f16:b1:h2:sq60:skv900:d128:causal:br:sink
+# Q has one place; three blocks of keys are more than there is room for, and of the last a warpgroup sees all, 64, 32 or none; O goes out by
+# two buffers in turn; tiles in sets of heads, of which the last is not whole.
+check "cuda_fwd_sm90_heads is right from tile to tile, f16 d256" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_heads.cu sm_90a f16 256 \
+    fwd:f16:b1:h9:s300:d256 fwd:f16:b1:h3:s600:d256:causal:lse fwd:f16:b1:h9:sq300:skv20:d256:wl=10 \
+    fwd:f16:b2:hq8:hkv2:s97:d200:softcap=5:lse fwd:f16:b1:h3:s310:d248:scale=8 fwd:f16:b1:h2:sq60:skv500:d256:causal:br:sink
 # Places that are filled again, also by a warpgroup that has left off; halves of blocks; tiles that follow each other; one tile, and no key.
 check "cuda_fwd_sm90_short is right where places are filled again" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_short.cu sm_90a f16 64 \
     fwd:f16:b1:h1:s1500:d64:causal:lse fwd:f16:b1:h1:s1500:d64:causal fwd:f16:b1:h1:sq130:skv1000:d64 fwd:f16:b1:h2:s900:d64:wl=100 \
@@ -57,7 +63,10 @@ mutant $kernel "a copy before all warps have read" 's/== all - 1/== 0/' fwd:f16:
 mutant $kernel "half a block computed where more is seen" 's/modified ? KEYS - 1 : PART_KEYS - 1/0/' fwd:f16:b1:h1:s100:d64
 kernel=cuda_fwd_sm90_heads.cu
 dim=128 mutant $kernel "a tile's note written over before its end" 's/NOTES = 4/NOTES = 1/' fwd:f16:b1:h9:s300:d128
-dim=128 mutant $kernel "keys left out that are seen" 's/left > 96/left > 112/' fwd:f16:b1:h1:s110:d128
+dim=128 mutant $kernel "keys left out that are seen" 's/left > MORE/left > MORE + 16/' fwd:f16:b1:h1:s110:d128
+dim=256 mutant $kernel "Q's place given free before it has been read" \
+    '/^    if (block + 1 == here.own_end)/{N;d};s/^    begin_scores<COUNT>(.*/    if (block + 1 == here.own_end)\n        warp_arrive(here.q_full + TO_FREE);\n&/' fwd:f16:b1:h7:sq80:skv50:d256
+dim=256 mutant $kernel "a buffer of O written over before it has been copied" 's/^ *stores_wait_read();/;/' fwd:f16:b1:h1:s100:d256
 kernel=cuda_fwd_sm90_split.cu arch=sm_90
 mutant $kernel "pieces read before they are there" 's|barrier_wait(shared_address(shared) + SENT, 0); // the pieces.*|;|' fwd:f16:b1:h1:sq4:skv1500:d64
 EMULATED_WHOLE_P=1 dtype=bf16 mutant $kernel "what rounding left of weights keeps an old maximum" 's/^        step.carry\[0\]\[1\] = step.carry\[0\]\[0\];/;/' \
@@ -105,9 +114,13 @@ mutant $kernel "V that is not blanked" 's/^        blank(k_at .*/        ;/' fwd
 mutant $kernel "scores read before they are there" '0,/wgmma_wait<0>();/s/wgmma_wait<0>();//' fwd:f16:b1:h1:s100:d64
 kernel=cuda_fwd_sm90_heads.cu
 dim=128 mutant $kernel "V given free before it has been read" \
-    '/^    warp_arrive(full + TO_V_BARRIER + TO_FREE);/{s/.*/;/;:a;n;ba};s/^    begin_output(O, P, .*/&\n    warp_arrive(full + TO_V_BARRIER + TO_FREE);/' fwd:f16:b1:h2:s380:d128
+    '/^    warp_arrive(v.full + TO_FREE);/{s/.*/;/;:a;n;ba};s/^    begin_output(O, P, .*/&\n    warp_arrive(v.full + TO_FREE);/' fwd:f16:b1:h2:s380:d128
 dim=128 mutant $kernel "a missing rescale" 's/^ *rescale(O, carry);/;/' fwd:f16:b1:h1:s380:d128:scale=2
-dim=128 mutant $kernel "V that is not blanked" 's/^        blank(k_at .*/        ;/' fwd:f16:b1:h1:sq70:skv200:d128:causal
+dim=128 mutant $kernel "V that is not blanked" 's/^        blank(v.at, .*/        ;/' fwd:f16:b1:h1:sq70:skv200:d128:causal
+dim=128 mutant $kernel "a missing fence before O is copied out" 's/^ *proxy_fence();$/;/' fwd:f16:b1:h1:s100:d128
+dim=256 mutant $kernel "a missing barrier before O is copied out" 's|^ *named_barrier(.*these columns are there.*||' fwd:f16:b1:h1:s100:d256
+dim=256 mutant $kernel "a set of heads that is not whole taken for one" 's/min(order.together, args.batch \* args.slots - first)/order.together/' fwd:f16:b1:h3:s600:d256:causal
+dim=256 mutant $kernel "a last tile that is not the last" 's/>= args.tiles;/>= args.tiles - 1;/' fwd:f16:b1:h7:s100:d256
 check "a kernel with bulk copies and wgmma is right, f16 d128" tests/cuda/emulate.sh tests/cuda/sample_sm90.cu sm_90a f16 128
 kernel=sample_sm90.cu arch=sm_90a
 mutant sample_sm90.cu "a load into a buffer in use" 's/barrier_wait(barriers.empty(stage), .*//' fwd:f16:b1:h1:s300:d64

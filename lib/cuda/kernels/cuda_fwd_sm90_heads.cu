@@ -6,17 +6,20 @@
  * attest-cuda: summary    = wgmma on tiles that bulk tensor copies bring, one warp for the copies, warpgroups each for itself
  * attest-cuda: archs      = sm_90a
  * attest-cuda: dtypes     = f16 bf16
- * attest-cuda: dims       = 96 128 256
+ * attest-cuda: dims       = 96 128 192 256
  * attest-cuda: padding    = yes
  * attest-cuda: tile_q     = 128
  * attest-cuda: tile_kv    = 128
+ * attest-cuda: tile_kv [d192] = 96
  * attest-cuda: tile_kv [d256] = 96
  * attest-cuda: stages     = 4
  * attest-cuda: stages [d256] = 3
  * attest-cuda: threads    = 2 * tile_q + 32
+ * attest-cuda: threads [d192] = 2 * tile_q + 128
  * attest-cuda: threads [d256] = 2 * tile_q + 128
- * attest-cuda: shared     = 2 * up(dim, 64) * (2 * tile_q + stages * tile_kv) + 768
- * attest-cuda: shared [d256] = 2 * up(dim, 64) * (tile_q + stages * tile_kv) + 768
+ * attest-cuda: shared     = 2 * up(dim, 64) * (2 * tile_q + stages * tile_kv) + 256 * dim + 768
+ * attest-cuda: shared [d192] = 2 * up(dim, 64) * (tile_q + stages * tile_kv) + 16384 + 768
+ * attest-cuda: shared [d256] = 2 * up(dim, 64) * (tile_q + stages * tile_kv) + 16384 + 768
  * attest-cuda: registers  = 168
  * attest-cuda: launch     = persistent
  * attest-cuda: packs      = yes
@@ -26,6 +29,7 @@
  * attest-cuda: map        = q rows tile_q * 128 / up(dim, 128) columns 64 swizzle 128
  * attest-cuda: map        = k rows tile_kv columns 64 swizzle 128
  * attest-cuda: map        = v rows tile_kv columns 64 swizzle 128
+ * attest-cuda: map        = o rows 64 columns 32 swizzle 64
  * attest-cuda: refuses    = alibi bias varlenq varlenkv lens page o=f32
  * attest-cuda: tensor     = gmma
  * attest-cuda: mma_qk     = 64 * tile_kv * 16 / 4
@@ -46,18 +50,18 @@
  *         S = Q K^T
  *         m, and O and l with it, is raised if a score is far above it: if its weight would count for much
  *         P = 2^(S - m), l += sum(P), in two parts: O += P V of the first is under way beside the exponentials of the second
- *     O / l is written from registers, and LSE
+ *     O / l goes to shared memory, and from there, beside the next tile, to where it belongs; LSE is written
  *
- * Of a block of keys whose end its rows do not see, it computes the first 64 or 96 keys if they are enough.
+ * Of a block of keys whose end its rows do not see, it computes only the first (MORE, LESS) if they are enough.
  *
- * Shared memory: Q[Q_STAGES][SLABS][TILE_Q][64], KV[STAGES][SLABS][KEYS][64], notes, barriers. Blocks of K and V follow each other in one
- * ring, K before V: where it has an odd number of places, one more of them comes early.
+ * Shared memory: Q[Q_STAGES][SLABS][TILE_Q][64], KV[STAGES][SLABS][KEYS][64], O[GROUPS][OUT_BUFFERS][GROUP_Q][32], notes, barriers. Blocks of
+ * K and V follow each other in one ring, K before V.
  *
- *     barrier                arrives                                          waits
- *     Q_FULL[stage][group]   the copies of a warpgroup's rows of Q; the note  the warpgroup
- *                            of the tile is there
- *     KV_FULL[stage]         the copies of a block of K or V                  warpgroups
- *     ... + TO_FREE          every warp that reads it, when it has            copying thread
+ *     barrier               arrives                                                   waits
+ *     Q_FULL[stage][part]   the copies of Q, or of a part of it for each warpgroup;   warpgroups
+ *                           the note of the tile is there
+ *     KV_FULL[stage]        the copies of a block of K or V                           warpgroups
+ *     ... + TO_FREE         every warp that reads it, when it has                     copying thread
  *
  * What a warpgroup does with its rows is in attention_sm90.cuh and attention_sm90_many.cuh.
  */
@@ -68,18 +72,47 @@
 #define AT_ALL_16    AT_0 ", " AT_8
 #define OF_ALL_16(c) OF(c, 0), OF(c, 8)
 WGMMA_SS(32, 16, 0, 16, 17, 18)
+
+// The box at these coordinates from shared memory; what lies outside of the tensor is not written.
+__device__ inline void map_store_5(const attest_tensor_map *map, uint32_t from, int c0, int c1, int c2, int c3, int c4)
+{
+    asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(map),
+                 "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+                 : "memory");
+}
+
+__device__ inline void stores_commit()
+{
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+// Until what this thread's stores read may be written again.
+__device__ inline void stores_wait_read()
+{
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+
+// Until this thread's stores are done.
+__device__ inline void stores_wait()
+{
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
 #endif
 
 constexpr int STAGES = ATTEST_STAGES, Q_STAGES = D <= 128 ? 2 : 1, GROUPS = TILE_Q / GROUP_Q, GROUP_WARPS = GROUP_THREADS / 32,
               COMPUTING_WARPS = GROUPS * GROUP_WARPS;
-// Where Q has one place, each warpgroup's rows of it come as soon as that has the last scores of the tile before; and behind those
-// blocks of K and V of the tile whose places are free by then.
-constexpr int Q_PARTS = Q_STAGES > 1 ? 1 : GROUPS, BEFORE_Q = Q_STAGES > 1 ? 0 : STAGES - 2;
+// Where Q has one place, each warpgroup's rows of it come as soon as that has the last scores of the tile before; and behind the first
+// block of K, whose place is free by then.
+constexpr int Q_PARTS = Q_STAGES > 1 ? 1 : GROUPS;
+constexpr bool K_BEFORE_Q = Q_STAGES == 1;
+// O is written out by copies of 32 columns of a warpgroup's rows, from so many buffers: all of them, or two in turn.
+constexpr int OUT_COLUMNS = 32, OUT_PITCH = OUT_COLUMNS * 2, OUT_BYTES = GROUP_Q * OUT_PITCH, OUT_STEPS = D / OUT_COLUMNS,
+              OUT_BUFFERS = D <= 128 ? OUT_STEPS : 2;
 // A tile's note is read until its O is written. When the copying thread writes that of four tiles on, the next but one has been read.
 constexpr int NOTES = 4, NOTE_BYTES = 128;
-constexpr int SHARED_Q = 0, SHARED_KV = Q_STAGES * Q_BYTES, SHARED_NOTES = SHARED_KV + STAGES * KV_BYTES,
-              SHARED_BARRIERS = SHARED_NOTES + NOTES * NOTE_BYTES, SHARED_ORDER = SHARED_BARRIERS + 248,
-              SHARED_BYTES = SHARED_BARRIERS + 256;
+constexpr int SHARED_Q = 0, SHARED_KV = Q_STAGES * Q_BYTES, SHARED_OUT = SHARED_KV + STAGES * KV_BYTES,
+              SHARED_NOTES = SHARED_OUT + GROUPS * OUT_BUFFERS * OUT_BYTES, SHARED_BARRIERS = SHARED_NOTES + NOTES * NOTE_BYTES,
+              SHARED_ORDER = SHARED_BARRIERS + 248, SHARED_BYTES = SHARED_BARRIERS + 256;
 constexpr int Q_BARRIERS = Q_STAGES * Q_PARTS, Q_FULL = SHARED_BARRIERS, KV_FULL = Q_FULL + 8 * Q_BARRIERS,
               BARRIERS = Q_BARRIERS + STAGES;
 constexpr int TO_FREE = 8 * BARRIERS; // from a barrier that says "full" to that which says "free"
@@ -88,7 +121,7 @@ constexpr int MORE = KEYS > 96 ? 96 : 64, LESS = KEYS > 96 ? 64 : 32;
 constexpr int FIRST_PART = D <= 128 ? 64 : 32; // keys
 // Where a whole warpgroup copies, it gives registers away; a block has only those that it was launched with.
 constexpr bool GIVES = THREADS == (GROUPS + 1) * GROUP_THREADS;
-constexpr int COPYING_REGISTERS = 40, COMPUTING_REGISTERS = 232;
+constexpr int COPYING_REGISTERS = 24, COMPUTING_REGISTERS = 240;
 
 static_assert(GROUPS * GROUP_Q == TILE_Q && (GIVES || THREADS == (COMPUTING_WARPS + 1) * 32), "warpgroups, and a warp that copies");
 static_assert(2 * TO_FREE <= SHARED_ORDER - SHARED_BARRIERS && SHARED_BYTES <= 227 * 1024, "there is room");
@@ -194,9 +227,11 @@ template <int COUNT> struct Ring {
     int stage;
     uint32_t parity;
 
-    __device__ inline void advance()
+    template <int STEP = 1> __device__ inline void advance()
     {
-        if (++stage == COUNT) {
+        static_assert(COUNT % STEP == 0, "it meets the end");
+        stage += STEP;
+        if (stage == COUNT) {
             stage = 0;
             parity ^= 1;
         }
@@ -256,13 +291,14 @@ __device__ inline void copy_all(const attest_cuda_args &args, const attest_cuda_
         Note &note = note_of(shared, number);
         if (number > 0)
             note_write(args, order, note, number);
-        const int count = 2 * (note.end - note.first), before = min(count, BEFORE_Q);
+        if (!K_BEFORE_Q || note.first == note.end)
+            bring_rows(args, &maps.map[0], note, base, q);
 #pragma unroll 1
-        for (int i = 0; i <= count; i++) {
-            if (i == before)
+        for (int block = note.first; block < note.end; block++) {
+            bring_keys(args, &maps.map[1], note, block, base, kv);
+            if (K_BEFORE_Q && block == note.first)
                 bring_rows(args, &maps.map[0], note, base, q);
-            if (i < count)
-                bring_keys(args, &maps.map[1 + i % 2], note, note.first + i / 2, base, kv);
+            bring_keys(args, &maps.map[2], note, block, base, kv);
         }
     }
 }
@@ -276,56 +312,72 @@ __device__ inline void warp_arrive(uint32_t barrier)
         barrier_arrive(barrier);
 }
 
-// O of the warpgroup's rows is normalised and written, as write_rows does; but a row's columns are exchanged all at a time and then
-// written: with a branch between them one waits for the other.
-template <bool WHOLE>
-__device__ __forceinline__ void write_half(const attest_cuda_args &args, uint16_t *to, const Output &O, int half, float factor,
-                                           bool there)
+// The warpgroup's rows of O, of columns from OUT_COLUMNS * step on, are rounded and brought to a buffer.
+__device__ inline void put(uint32_t to, const Output &O, int step, const float (&factor)[2])
 {
-    uint32_t pairs[D / 32][4];
+    const int row = threadIdx.x % GROUP_THREADS / 32 * 16 + threadIdx.x % 16, upper = threadIdx.x % 32 / 16;
 #pragma unroll
-    for (int n = 0; n < D / 32; n++) {
+    for (int i = 0; i < OUT_COLUMNS / 16; i++) {
+        uint32_t matrices[4];
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int at = (n * 4 + i) * 4 + half * 2;
-            pairs[n][i] = pack(O[at] * factor, O[at + 1] * factor);
+        for (int e = 0; e < 4; e++) {
+            const int n = (step * OUT_COLUMNS + i * 16) / 2 + e * 2;
+            matrices[e] = pack(O[n] * factor[e % 2], O[n + 1] * factor[e % 2]);
         }
-        transpose_quad(pairs[n]);
-    }
-    if (!there)
-        return;
-#pragma unroll
-    for (int n = 0; n < D / 32; n++) {
-        const int chunk = n * 4 + threadIdx.x % 4;
-        if (WHOLE)
-            store_16(to + chunk * 8, pairs[n]);
-        else
-            write_chunk(args, to, chunk, pairs[n]);
+        store_matrix_x4(to + row * OUT_PITCH + (((i * 2 + upper) ^ row / 2 % 4) << 4), matrices);
     }
 }
 
-__device__ __forceinline__ void end_tile(const attest_cuda_args &args, const attest_tile &tile, Rows &rows, const Output &O,
-                                         float c, int group)
+// O of the warpgroup's rows is normalised, and written out by copies that go on beside what comes next; LSE.
+__device__ __forceinline__ void end_tile(const attest_cuda_args &args, const attest_tensor_map *map, const attest_tile &tile,
+                                         Rows &rows, const Output &O, float c, int group, uint32_t out)
 {
-    const int r = row_here(tile.row_begin + group * GROUP_Q);
+    const int first_row = tile.row_begin + group * GROUP_Q, r = row_here(first_row), row = row_in_sequence(args, first_row);
+    const bool first_warp = attest_uniform(threadIdx.x / 32 % GROUP_WARPS) == 0, there = first_row < tile.row_end;
+    float factor[2];
     rows_end(rows, c);
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const int row = r + half * 8;
-        const float factor = finish_row(args, tile, row, rows.m[half], rows.l[half], threadIdx.x % 4 == 0);
-        uint16_t *to = row_of_o(args, tile, row);
-        if (args.dim_v == D)
-            write_half<true>(args, to, O, half, factor, row < tile.row_end);
-        else
-            write_half<false>(args, to, O, half, factor, row < tile.row_end);
+    for (int half = 0; half < 2; half++)
+        factor[half] = finish_row(args, tile, r + half * 8, rows.m[half], rows.l[half], threadIdx.x % 4 == 0);
+    if constexpr (OUT_BUFFERS == OUT_STEPS) {
+        if (first_warp && elect_one())
+            stores_wait_read();
+        named_barrier(1 + group, GROUP_THREADS); // the buffers are free
+#pragma unroll
+        for (int step = 0; step < OUT_STEPS; step++)
+            put(out + step * OUT_BYTES, O, step, factor);
+        proxy_fence();
+        named_barrier(1 + group, GROUP_THREADS); // O is there
+        if (first_warp && elect_one()) {
+#pragma unroll
+            for (int step = 0; step < OUT_STEPS; step++)
+                if (there)
+                    map_store_5(map, out + step * OUT_BYTES, step * OUT_COLUMNS, 0, row, tile.slot, tile.batch);
+            stores_commit();
+        }
+    } else {
+#pragma unroll
+        for (int step = 0; step < OUT_STEPS; step++) {
+            put(out + step % 2 * OUT_BYTES, O, step, factor);
+            proxy_fence();
+            if (first_warp && elect_one())
+                stores_wait_read();
+            named_barrier(1 + group, GROUP_THREADS); // these columns are there, and the other buffer is free
+            if (first_warp && elect_one()) {
+                if (there)
+                    map_store_5(map, out + step % 2 * OUT_BYTES, step * OUT_COLUMNS, 0, row, tile.slot, tile.batch);
+                stores_commit();
+            }
+        }
     }
 }
 
 // A warpgroup, and its tile.
 struct Here {
     int group, first, end; // blocks of keys
+    int own_end;           // the block behind the last that its rows see something of
     attest_span all;       // keys that all rows see
-    bool blanks, modified;
+    bool modified;
     float c, unit;         // unit is 1 / c
     uint32_t q_at, q_full; // its rows of Q; the barrier
 };
@@ -342,6 +394,20 @@ __device__ inline At at_of(const Ring<STAGES> &kv, uint32_t base)
     return at;
 }
 
+// K and V of the next block. Where places are even in number, V is always behind K.
+__device__ inline void take(Ring<STAGES> &kv, uint32_t base, At &k, At &v)
+{
+    k = at_of(kv, base);
+    if constexpr (STAGES % 2 == 0) {
+        v = {k.at + KV_BYTES, k.full + 8, k.parity};
+        kv.advance<2>();
+    } else {
+        kv.advance();
+        v = at_of(kv, base);
+        kv.advance();
+    }
+}
+
 // A block of keys, of which the first COUNT are seen.
 template <int COUNT>
 __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const Here &here, const Note &note, int block,
@@ -355,7 +421,7 @@ __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const
     wgmma_wait<0>();
     settle(S);
     warp_arrive(k.full + TO_FREE);
-    if (block + 1 == here.end)
+    if (block + 1 == here.own_end)
         warp_arrive(here.q_full + TO_FREE);
     if constexpr (COUNT == KEYS)
         if (here.modified)
@@ -373,7 +439,7 @@ __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const
     }
     weigh_part<0>(P, S, rows, here.c);
     barrier_wait(v.full, v.parity);
-    if (here.blanks)
+    if (note.blanks)
         blank(v.at, seen_by_some(args, note.tile.sequence), block * KEYS, 1 + here.group);
     begin_output(O, P, v.at, more);
     if constexpr (COUNT > FIRST_PART) {
@@ -385,24 +451,22 @@ __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const
         limits_of(rows, rises, here.unit, far_of((here.end - here.first) * KEYS), (block - here.first + 1) * KEYS, limit);
     wgmma_wait<0>();
     settle(O);
-    if (here.blanks)
+    if (note.blanks)
         proxy_fence(); // before a copy into its place
     warp_arrive(v.full + TO_FREE);
 }
 
 // A block of keys of which the rows of the warpgroup see nothing.
-__device__ inline void leave_block(const Here &here, int block, const At &k, const At &v)
+__device__ inline void leave_block(const At &k, const At &v)
 {
     barrier_wait(k.full, k.parity);
     warp_arrive(k.full + TO_FREE);
-    if (block + 1 == here.end)
-        warp_arrive(here.q_full + TO_FREE);
     barrier_wait(v.full, v.parity);
     warp_arrive(v.full + TO_FREE);
 }
 
-__device__ __forceinline__ void compute_all(const attest_cuda_args &args, unsigned char *shared, uint32_t base, int group,
-                                            bool modified)
+__device__ __forceinline__ void compute_all(const attest_cuda_args &args, const attest_cuda_maps &maps, unsigned char *shared,
+                                            uint32_t base, int group, bool modified)
 {
     Ring<Q_STAGES> q = {0, 0};
     Ring<STAGES> kv = {0, 0};
@@ -411,9 +475,8 @@ __device__ __forceinline__ void compute_all(const attest_cuda_args &args, unsign
     Output O;
     here.group = group, here.modified = modified;
     here.c = modified ? 1 : args.scale * LOG2_E, here.unit = 1 / here.c;
-    bool last = false;
 #pragma unroll 1
-    for (int number = 0; !last; number++, q.advance()) {
+    for (int number = 0;; number++, q.advance()) {
         const int q_stage = attest_uniform(q.stage);
         here.q_full = base + Q_FULL + 8 * (q_stage * Q_PARTS + group % Q_PARTS);
         here.q_at = base + SHARED_Q + q_stage * Q_BYTES + group * GROUP_Q * PITCH;
@@ -422,21 +485,18 @@ __device__ __forceinline__ void compute_all(const attest_cuda_args &args, unsign
         const int own_end = note.own_end[group];
         here.first = attest_uniform(note.first), here.end = attest_uniform(note.end);
         here.all = note.all[group];
-        here.blanks = note.blanks;
-        last = note.last;
         float limit[2] = {minus_infinity(), minus_infinity()};
         rows_begin(rows);
-        if (here.first == here.end)
+        here.own_end = attest_uniform(min(here.end, (own_end + KEYS - 1) / KEYS));
+        if (here.own_end <= here.first) {
             warp_arrive(here.q_full + TO_FREE);
-        if (here.first == here.end || own_end <= here.first * KEYS)
             output_begin(O);
+        }
 #pragma unroll 1
         for (int block = here.first; block < here.end; block++) {
             const int left = attest_uniform(own_end - block * KEYS);
-            const At k = at_of(kv, base);
-            kv.advance();
-            const At v = at_of(kv, base);
-            kv.advance();
+            At k, v;
+            take(kv, base, k, v);
             if (left > MORE || (left > 0 && modified))
                 attend_block<KEYS>(args, here, note, block, k, v, rows, limit, O);
             else if (left > LESS)
@@ -444,10 +504,14 @@ __device__ __forceinline__ void compute_all(const attest_cuda_args &args, unsign
             else if (left > 0)
                 attend_block<LESS>(args, here, note, block, k, v, rows, limit, O);
             else
-                leave_block(here, block, k, v);
+                leave_block(k, v);
         }
-        end_tile(args, note.tile, rows, O, here.c, group);
+        end_tile(args, &maps.map[3], note.tile, rows, O, here.c, group, base + SHARED_OUT + group * OUT_BUFFERS * OUT_BYTES);
+        if (note.last)
+            break;
     }
+    if (attest_uniform(threadIdx.x / 32 % GROUP_WARPS) == 0 && elect_one())
+        stores_wait();
 }
 
 // A problem with nothing but masks by position has code of its own, which the compiler knows more of.
@@ -467,7 +531,7 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
     const uint32_t base = shared_address(shared);
     grid_allow_next();
     if (threadIdx.x == 0) {
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 4; i++)
             map_prefetch(&maps.map[i]);
         for (int i = 0; i < BARRIERS; i++) {
             barrier_init(base + Q_FULL + 8 * i, 1);
@@ -486,9 +550,9 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
         if (GIVES)
             registers_more<COMPUTING_REGISTERS>();
         if (is_plain(args))
-            compute_all(known_args<true>(args), shared, base, group, false);
+            compute_all(known_args<true>(args), maps, shared, base, group, false);
         else
-            compute_all(known_args<false>(args), shared, base, group, needs_modifying(args));
+            compute_all(known_args<false>(args), maps, shared, base, group, needs_modifying(args));
     } else {
         if (GIVES)
             registers_less<COPYING_REGISTERS>();
