@@ -10,16 +10,16 @@
  * attest-cuda: padding    = yes
  * attest-cuda: tile_q     = 128
  * attest-cuda: tile_kv    = 128
- * attest-cuda: tile_kv [d192] = 96
  * attest-cuda: tile_kv [d256] = 96
  * attest-cuda: stages     = 4
+ * attest-cuda: stages [d192] = 3
  * attest-cuda: stages [d256] = 3
  * attest-cuda: threads    = 2 * tile_q + 32
  * attest-cuda: threads [d192] = 2 * tile_q + 128
  * attest-cuda: threads [d256] = 2 * tile_q + 128
- * attest-cuda: shared     = 2 * up(dim, 64) * (2 * tile_q + stages * tile_kv) + 256 * dim + 768
- * attest-cuda: shared [d192] = 2 * up(dim, 64) * (tile_q + stages * tile_kv) + 16384 + 768
- * attest-cuda: shared [d256] = 2 * up(dim, 64) * (tile_q + stages * tile_kv) + 16384 + 768
+ * attest-cuda: shared     = 2 * up(dim, 64) * (2 * tile_q + stages * tile_kv) + 768
+ * attest-cuda: shared [d192] = 2 * up(dim, 64) * (tile_q + stages * tile_kv) + 768
+ * attest-cuda: shared [d256] = 2 * up(dim, 64) * (tile_q + stages * tile_kv) + 768
  * attest-cuda: registers  = 168
  * attest-cuda: launch     = persistent
  * attest-cuda: packs      = yes
@@ -29,7 +29,6 @@
  * attest-cuda: map        = q rows tile_q * 128 / up(dim, 128) columns 64 swizzle 128
  * attest-cuda: map        = k rows tile_kv columns 64 swizzle 128
  * attest-cuda: map        = v rows tile_kv columns 64 swizzle 128
- * attest-cuda: map        = o rows 64 columns 32 swizzle 64
  * attest-cuda: refuses    = alibi bias varlenq varlenkv lens page o=f32
  * attest-cuda: tensor     = gmma
  * attest-cuda: mma_qk     = 64 * tile_kv * 16 / 4
@@ -50,12 +49,12 @@
  *         S = Q K^T
  *         m, and O and l with it, is raised if a score is far above it: if its weight would count for much
  *         P = 2^(S - m), l += sum(P), in two parts: O += P V of the first is under way beside the exponentials of the second
- *     O / l goes to shared memory, and from there, beside the next tile, to where it belongs; LSE is written
+ *     O / l is written from registers, and LSE
  *
  * Of a block of keys whose end its rows do not see, it computes only the first (MORE, LESS) if they are enough.
  *
- * Shared memory: Q[Q_STAGES][SLABS][TILE_Q][64], KV[STAGES][SLABS][KEYS][64], O[GROUPS][OUT_BUFFERS][GROUP_Q][32], notes, barriers. Blocks of
- * K and V follow each other in one ring, K before V.
+ * Shared memory: Q[Q_STAGES][SLABS][TILE_Q][64], KV[STAGES][SLABS][KEYS][64], notes, barriers. Blocks of K and V follow each other in one
+ * ring, K before V.
  *
  *     barrier               arrives                                                   waits
  *     Q_FULL[stage][part]   the copies of Q, or of a part of it for each warpgroup;   warpgroups
@@ -72,31 +71,6 @@
 #define AT_ALL_16    AT_0 ", " AT_8
 #define OF_ALL_16(c) OF(c, 0), OF(c, 8)
 WGMMA_SS(32, 16, 0, 16, 17, 18)
-
-// The box at these coordinates from shared memory; what lies outside of the tensor is not written.
-__device__ inline void map_store_5(const attest_tensor_map *map, uint32_t from, int c0, int c1, int c2, int c3, int c4)
-{
-    asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(map),
-                 "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
-                 : "memory");
-}
-
-__device__ inline void stores_commit()
-{
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-}
-
-// Until what this thread's stores read may be written again.
-__device__ inline void stores_wait_read()
-{
-    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-}
-
-// Until this thread's stores are done.
-__device__ inline void stores_wait()
-{
-    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-}
 #endif
 
 constexpr int STAGES = ATTEST_STAGES, Q_STAGES = D <= 128 ? 2 : 1, GROUPS = TILE_Q / GROUP_Q, GROUP_WARPS = GROUP_THREADS / 32,
@@ -105,14 +79,11 @@ constexpr int STAGES = ATTEST_STAGES, Q_STAGES = D <= 128 ? 2 : 1, GROUPS = TILE
 // block of K, whose place is free by then.
 constexpr int Q_PARTS = Q_STAGES > 1 ? 1 : GROUPS;
 constexpr bool K_BEFORE_Q = Q_STAGES == 1;
-// O is written out by copies of 32 columns of a warpgroup's rows, from so many buffers: all of them, or two in turn.
-constexpr int OUT_COLUMNS = 32, OUT_PITCH = OUT_COLUMNS * 2, OUT_BYTES = GROUP_Q * OUT_PITCH, OUT_STEPS = D / OUT_COLUMNS,
-              OUT_BUFFERS = D <= 128 ? OUT_STEPS : 2;
 // A tile's note is read until its O is written. When the copying thread writes that of four tiles on, the next but one has been read.
 constexpr int NOTES = 4, NOTE_BYTES = 128;
-constexpr int SHARED_Q = 0, SHARED_KV = Q_STAGES * Q_BYTES, SHARED_OUT = SHARED_KV + STAGES * KV_BYTES,
-              SHARED_NOTES = SHARED_OUT + GROUPS * OUT_BUFFERS * OUT_BYTES, SHARED_BARRIERS = SHARED_NOTES + NOTES * NOTE_BYTES,
-              SHARED_ORDER = SHARED_BARRIERS + 248, SHARED_BYTES = SHARED_BARRIERS + 256;
+constexpr int SHARED_Q = 0, SHARED_KV = Q_STAGES * Q_BYTES, SHARED_NOTES = SHARED_KV + STAGES * KV_BYTES,
+              SHARED_BARRIERS = SHARED_NOTES + NOTES * NOTE_BYTES, SHARED_ORDER = SHARED_BARRIERS + 248,
+              SHARED_BYTES = SHARED_BARRIERS + 256;
 constexpr int Q_BARRIERS = Q_STAGES * Q_PARTS, Q_FULL = SHARED_BARRIERS, KV_FULL = Q_FULL + 8 * Q_BARRIERS,
               BARRIERS = Q_BARRIERS + STAGES;
 constexpr int TO_FREE = 8 * BARRIERS; // from a barrier that says "full" to that which says "free"
@@ -158,9 +129,13 @@ struct Order {
 
 __device__ inline Order order_get(const attest_cuda_args &args)
 {
-    const int blocks = (int)gridDim.x, tiles = args.tiles_q, heads = args.batch * args.slots;
+    const int blocks = (int)gridDim.x, tiles = args.tiles_q;
     Order order = {0, 0};
     if (tiles == 1 || args.tiles <= blocks || args.window_right >= args.seq_kv)
+        return order;
+    const bool few_rounds = args.tiles <= blocks * (tiles - 1);
+    order.turn = attest_divide(blocks, tiles) * tiles == blocks;
+    if (order.turn && !few_rounds)
         return order;
     int a = 2 * blocks, b = tiles; // their greatest common divisor
     while (b) {
@@ -168,9 +143,8 @@ __device__ inline Order order_get(const attest_cuda_args &args)
         a = b;
         b = rest;
     }
-    order.turn = attest_divide(blocks, tiles) * tiles == blocks;
-    if ((a > 1 && !order.turn) || attest_divide(args.tiles - 1, blocks) + 1 < tiles)
-        order.together = min(attest_divide(2 * blocks, a), heads); // an even number of whole rounds
+    if (few_rounds || a > 1)
+        order.together = min(attest_divide(2 * blocks, a), args.batch * args.slots); // an even number of whole rounds
     return order;
 }
 
@@ -312,72 +286,12 @@ __device__ inline void warp_arrive(uint32_t barrier)
         barrier_arrive(barrier);
 }
 
-// The warpgroup's rows of O, of columns from OUT_COLUMNS * step on, are rounded and brought to a buffer.
-__device__ inline void put(uint32_t to, const Output &O, int step, const float (&factor)[2])
-{
-    const int row = threadIdx.x % GROUP_THREADS / 32 * 16 + threadIdx.x % 16, upper = threadIdx.x % 32 / 16;
-#pragma unroll
-    for (int i = 0; i < OUT_COLUMNS / 16; i++) {
-        uint32_t matrices[4];
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-            const int n = (step * OUT_COLUMNS + i * 16) / 2 + e * 2;
-            matrices[e] = pack(O[n] * factor[e % 2], O[n + 1] * factor[e % 2]);
-        }
-        store_matrix_x4(to + row * OUT_PITCH + (((i * 2 + upper) ^ row / 2 % 4) << 4), matrices);
-    }
-}
-
-// O of the warpgroup's rows is normalised, and written out by copies that go on beside what comes next; LSE.
-__device__ __forceinline__ void end_tile(const attest_cuda_args &args, const attest_tensor_map *map, const attest_tile &tile,
-                                         Rows &rows, const Output &O, float c, int group, uint32_t out)
-{
-    const int first_row = tile.row_begin + group * GROUP_Q, r = row_here(first_row), row = row_in_sequence(args, first_row);
-    const bool first_warp = attest_uniform(threadIdx.x / 32 % GROUP_WARPS) == 0, there = first_row < tile.row_end;
-    float factor[2];
-    rows_end(rows, c);
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-        factor[half] = finish_row(args, tile, r + half * 8, rows.m[half], rows.l[half], threadIdx.x % 4 == 0);
-    if constexpr (OUT_BUFFERS == OUT_STEPS) {
-        if (first_warp && elect_one())
-            stores_wait_read();
-        named_barrier(1 + group, GROUP_THREADS); // the buffers are free
-#pragma unroll
-        for (int step = 0; step < OUT_STEPS; step++)
-            put(out + step * OUT_BYTES, O, step, factor);
-        proxy_fence();
-        named_barrier(1 + group, GROUP_THREADS); // O is there
-        if (first_warp && elect_one()) {
-#pragma unroll
-            for (int step = 0; step < OUT_STEPS; step++)
-                if (there)
-                    map_store_5(map, out + step * OUT_BYTES, step * OUT_COLUMNS, 0, row, tile.slot, tile.batch);
-            stores_commit();
-        }
-    } else {
-#pragma unroll
-        for (int step = 0; step < OUT_STEPS; step++) {
-            put(out + step % 2 * OUT_BYTES, O, step, factor);
-            proxy_fence();
-            if (first_warp && elect_one())
-                stores_wait_read();
-            named_barrier(1 + group, GROUP_THREADS); // these columns are there, and the other buffer is free
-            if (first_warp && elect_one()) {
-                if (there)
-                    map_store_5(map, out + step % 2 * OUT_BYTES, step * OUT_COLUMNS, 0, row, tile.slot, tile.batch);
-                stores_commit();
-            }
-        }
-    }
-}
-
 // A warpgroup, and its tile.
 struct Here {
     int group, first, end; // blocks of keys
     int own_end;           // the block behind the last that its rows see something of
     attest_span all;       // keys that all rows see
-    bool modified;
+    bool blanks, modified;
     float c, unit;         // unit is 1 / c
     uint32_t q_at, q_full; // its rows of Q; the barrier
 };
@@ -439,7 +353,7 @@ __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const
     }
     weigh_part<0>(P, S, rows, here.c);
     barrier_wait(v.full, v.parity);
-    if (note.blanks)
+    if (here.blanks)
         blank(v.at, seen_by_some(args, note.tile.sequence), block * KEYS, 1 + here.group);
     begin_output(O, P, v.at, more);
     if constexpr (COUNT > FIRST_PART) {
@@ -451,7 +365,7 @@ __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const
         limits_of(rows, rises, here.unit, far_of((here.end - here.first) * KEYS), (block - here.first + 1) * KEYS, limit);
     wgmma_wait<0>();
     settle(O);
-    if (note.blanks)
+    if (here.blanks)
         proxy_fence(); // before a copy into its place
     warp_arrive(v.full + TO_FREE);
 }
@@ -465,8 +379,8 @@ __device__ inline void leave_block(const At &k, const At &v)
     warp_arrive(v.full + TO_FREE);
 }
 
-__device__ __forceinline__ void compute_all(const attest_cuda_args &args, const attest_cuda_maps &maps, unsigned char *shared,
-                                            uint32_t base, int group, bool modified)
+__device__ __forceinline__ void compute_all(const attest_cuda_args &args, unsigned char *shared, uint32_t base, int group,
+                                            bool modified)
 {
     Ring<Q_STAGES> q = {0, 0};
     Ring<STAGES> kv = {0, 0};
@@ -475,8 +389,9 @@ __device__ __forceinline__ void compute_all(const attest_cuda_args &args, const 
     Output O;
     here.group = group, here.modified = modified;
     here.c = modified ? 1 : args.scale * LOG2_E, here.unit = 1 / here.c;
+    bool last = false;
 #pragma unroll 1
-    for (int number = 0;; number++, q.advance()) {
+    for (int number = 0; !last; number++, q.advance()) {
         const int q_stage = attest_uniform(q.stage);
         here.q_full = base + Q_FULL + 8 * (q_stage * Q_PARTS + group % Q_PARTS);
         here.q_at = base + SHARED_Q + q_stage * Q_BYTES + group * GROUP_Q * PITCH;
@@ -485,6 +400,8 @@ __device__ __forceinline__ void compute_all(const attest_cuda_args &args, const 
         const int own_end = note.own_end[group];
         here.first = attest_uniform(note.first), here.end = attest_uniform(note.end);
         here.all = note.all[group];
+        here.blanks = note.blanks;
+        last = note.last;
         float limit[2] = {minus_infinity(), minus_infinity()};
         rows_begin(rows);
         here.own_end = attest_uniform(min(here.end, (own_end + KEYS - 1) / KEYS));
@@ -506,12 +423,8 @@ __device__ __forceinline__ void compute_all(const attest_cuda_args &args, const 
             else
                 leave_block(k, v);
         }
-        end_tile(args, &maps.map[3], note.tile, rows, O, here.c, group, base + SHARED_OUT + group * OUT_BUFFERS * OUT_BYTES);
-        if (note.last)
-            break;
+        write_rows(args, note.tile, rows, O, here.c, group);
     }
-    if (attest_uniform(threadIdx.x / 32 % GROUP_WARPS) == 0 && elect_one())
-        stores_wait();
 }
 
 // A problem with nothing but masks by position has code of its own, which the compiler knows more of.
@@ -531,7 +444,7 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
     const uint32_t base = shared_address(shared);
     grid_allow_next();
     if (threadIdx.x == 0) {
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 3; i++)
             map_prefetch(&maps.map[i]);
         for (int i = 0; i < BARRIERS; i++) {
             barrier_init(base + Q_FULL + 8 * i, 1);
@@ -550,9 +463,9 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
         if (GIVES)
             registers_more<COMPUTING_REGISTERS>();
         if (is_plain(args))
-            compute_all(known_args<true>(args), maps, shared, base, group, false);
+            compute_all(known_args<true>(args), shared, base, group, false);
         else
-            compute_all(known_args<false>(args), maps, shared, base, group, needs_modifying(args));
+            compute_all(known_args<false>(args), shared, base, group, needs_modifying(args));
     } else {
         if (GIVES)
             registers_less<COPYING_REGISTERS>();
