@@ -70,7 +70,7 @@ template <int COUNT> __device__ inline void largest(const float (&S)[COUNT], flo
         most[half] = fmaxf(of[half][0], of[half][1]);
 }
 
-constexpr float FAR = 40, FAR_OF_KEY = 24.0f / 256;
+constexpr float FAR = D <= 128 ? 40 : 32, FAR_OF_KEY = 24.0f / 256; // with many columns of V there is time for raising m
 
 // For rows that see up to so many keys.
 __device__ inline float far_of(int keys)
