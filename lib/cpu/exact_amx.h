@@ -70,15 +70,12 @@ INLINE void exact_row(struct tile *tile, int64_t r, int64_t key, int64_t steps, 
 static void exact_rows(struct tile *tile, int64_t row, int64_t first, int64_t end, int halves)
 {
     const float *q = tile->q + row * tile->words;
-    const int64_t k_step = tile->words * STEP_KEYS, unit = 2 * TILE_FLOATS, units = tile->words / SIDE;
+    const int64_t k_step = tile->words * STEP_KEYS, units = tile->words / SIDE;
     const vf log2_unit = vf_set1((float)(tile->m_unit * LOG2E));
     for (int64_t block = first, to; block < end; block = to) {
         to = (block / BLOCK_STEPS + 1) * BLOCK_STEPS < end ? (block / BLOCK_STEPS + 1) * BLOCK_STEPS : end;
         for (int64_t n = block; n < to; n++) {
-            zero_sums();
-            for (int64_t u = 0; u < units; u++)
-                qk_products(q + u * unit, tile->k + n * k_step + u * unit, 2);
-            qk_end(tile->s + (n - block) * STEP_KEYS * MICRO_ROWS, 2);
+            qk_step(tile->s + (n - block) * STEP_KEYS * MICRO_ROWS, q, tile->k + n * k_step, units, 2);
         }
         for (int64_t r = row; r < row + halves * SIDE && r < tile->rows; r++)
             if (tile->rough)

@@ -101,47 +101,30 @@ static bool quick_raise(struct tile *tile, const float *s, vf scale, int64_t row
 /* The weights of one step and, between them, the scores of the next: after each product `share` rows, so that the matrix unit and
  * the vector units work at the same time. */
 INLINE void quick_step(const struct tile *tile, struct quick *quick, float *p, const float *s, int64_t row, int64_t key,
-                       float *s_next, const float *k_next, const int halves, const int share, const bool masked, const bool stays)
+                       float *s_next, const float *k_next, const int halves, const int share, const bool masked)
 {
-    const int64_t unit = 2 * TILE_FLOATS, units = tile->words / SIDE;
     const float *q = tile->q + row * tile->words;
     int64_t done = 0;
-    if (stays) {
-        QK_PRODUCTS_STAYING(s_next, k_next, {
+    QK_STEP(s_next, q, k_next, tile->words / SIDE, halves, {
+        if (done < halves * SIDE)
             quick_weights(tile, quick, p, s, row, done, done + share, key, masked);
-            done += share;
-        });
-        return;
-    }
-    zero_sums();
-    for (int64_t u = 0; u < units; u++)
-        QK_PRODUCTS((q + u * unit), (k_next + u * unit), halves, {
-            if (done < halves * SIDE)
-                quick_weights(tile, quick, p, s, row, done, done + share, key, masked);
-            done += share;
-        });
-    qk_end(s_next, halves);
+        done += share;
+    });
 }
 
 /* Steps first .. end of the sequence, at most CACHE_STEPS, for a micro-tile. */
-INLINE void quick_rows(struct tile *tile, int64_t row, int64_t first, int64_t end, int64_t all_lo, int64_t all_hi, const int halves,
-                       const bool stays)
+INLINE void quick_rows(struct tile *tile, int64_t row, int64_t first, int64_t end, int64_t all_lo, int64_t all_hi, const int halves)
 {
     struct quick quick = {.scale = vf_set1(512 * tile->unit_scale)};
     quick.table[0] = _mm512_load_si512(quick_correction);
     quick.table[1] = _mm512_load_si512(quick_correction + 64);
     const __m512i limit = _mm512_set1_epi16((short)QUICK_TOP);
-    const int64_t k_step = tile->words * STEP_KEYS, unit = 2 * TILE_FLOATS, units = tile->words / SIDE, rows = halves * SIDE;
+    const int64_t k_step = tile->words * STEP_KEYS, units = tile->words / SIDE, rows = halves * SIDE;
     const float *q = tile->q + row * tile->words;
     bool waiting = false; /* rows that have not seen a key yet */
     for (int64_t r = row; r < row + rows; r++)
         waiting |= tile->m[r] == -INFINITY;
-    zero_sums();
-    for (int64_t u = 0; u < units; u++)
-        qk_products(q + u * unit, tile->k + first * k_step + u * unit, halves);
-    qk_end(tile->s + first % 2 * STEP_KEYS * MICRO_ROWS, halves);
-    if (stays)
-        q_stays(q);
+    qk_step(tile->s + first % 2 * STEP_KEYS * MICRO_ROWS, q, tile->k + first * k_step, units, halves);
     int64_t block = first; /* the first step whose weights are in p */
     for (int64_t n = first; n < end; n++) {
         const int64_t key = n * STEP_KEYS;
@@ -154,22 +137,20 @@ INLINE void quick_rows(struct tile *tile, int64_t row, int64_t first, int64_t en
         quick.top = _mm512_setzero_si512();
         if (masked || n + 1 == end) {
             if (n + 1 < end)
-                quick_step(tile, &quick, p, s, row, key, s_next, k_next, halves, stays ? 4 : 8, true, stays);
+                quick_step(tile, &quick, p, s, row, key, s_next, k_next, halves, 8, true);
             else
                 quick_weights(tile, &quick, p, s, row, 0, rows, key, true);
         } else if (units >= 4) {
-            quick_step(tile, &quick, p, s, row, key, s_next, k_next, halves, 2, false, stays);
+            quick_step(tile, &quick, p, s, row, key, s_next, k_next, halves, 2, false);
         } else if (units >= 2) {
-            quick_step(tile, &quick, p, s, row, key, s_next, k_next, halves, 4, false, stays);
+            quick_step(tile, &quick, p, s, row, key, s_next, k_next, halves, 4, false);
         } else {
-            quick_step(tile, &quick, p, s, row, key, s_next, k_next, halves, 8, false, stays);
+            quick_step(tile, &quick, p, s, row, key, s_next, k_next, halves, 8, false);
         }
         if (_mm512_cmpgt_epu16_mask(quick.top, limit)) { /* what has been weighed with the old m goes into O before m changes */
             pv_block(tile, row, block, n - block, halves, true);
             block = n;
             p = tile->p;
-            if (stays)
-                q_stays(q);
             quick_raise(tile, s, quick.scale, row, key, halves, masked);
             quick_weights(tile, &quick, p, s, row, 0, rows, key, true);
         }

@@ -116,12 +116,10 @@ static void micro_tile(struct tile *tile, int64_t row, int64_t from, int64_t to)
     MEMORY_IS_WRITTEN();
     if (!tile->rough || tile->modify || has(tile->task->problem, ATTEST_SINK) || !is_tame(tile, row))
         exact_rows(tile, row, first, end, rows > SIDE ? 2 : 1);
-    else if (rows > SIDE && tile->words == 2 * SIDE)
-        quick_rows(tile, row, first, end, all_lo, all_hi, 2, true);
     else if (rows > SIDE)
-        quick_rows(tile, row, first, end, all_lo, all_hi, 2, false);
+        quick_rows(tile, row, first, end, all_lo, all_hi, 2);
     else
-        quick_rows(tile, row, first, end, all_lo, all_hi, 1, false);
+        quick_rows(tile, row, first, end, all_lo, all_hi, 1);
 }
 
 /* K and V, and how large and small they are. */

@@ -7,6 +7,10 @@
  *     O += P V       A = p [16 rows][16 words of the keys]          B = v [16 words of the keys][16 columns]
  * K and V are brought into this form once for all tiles of a KV head (prepare_keys). A micro-tile of 32 rows takes the keys in
  * steps of 32, which are two by two tiles of S.
+ *
+ * Only five of the eight tiles are in use: 0 and 1 for sums, 2 and 3 for A, 4 for B. A core has few tiles more than that for the program
+ * on its other hardware thread, and with eight in use a product takes up to four times as long as soon as there is one. The loads that
+ * more tiles would save are hidden behind the products.
  */
 #ifndef ATTEST_TILES_AMX_H
 #define ATTEST_TILES_AMX_H
@@ -33,8 +37,8 @@ static inline int64_t round_up(int64_t n, int64_t step)
 
 /* k [step][words / 16][2][16 words][16 keys]: the first of the two tiles has the keys 0-3, 8-11, 16-19, 24-27 of the step, the
  * second those between. Packing their weights to 16 bits, which goes by 128-bit lanes, then leaves them in their order.
- * v [columns / 32][step][2][16 words of keys][16 columns], so that 32 columns of many keys lie together; where there are 16 columns left,
- * one tile in a step. Keys that no row of the head sees are zeros. */
+ * v [columns / 16][step][16 words of keys][16 columns], so that some columns of many keys lie together. Keys that no row of the head
+ * sees are zeros. */
 static int64_t k_floats(const attest_problem *p)
 {
     return round_up(p->dim, 2 * SIDE) / 2 * STEP_KEYS; /* a step */
@@ -70,15 +74,9 @@ static size_t prepared_size(const attest_problem *p)
     return makes_its_own(p) ? 0 : (size_t)prepared_floats(p) * sizeof(float);
 }
 
-/* The tiles of V of a step for the 32 columns from d on, and how far they are from those of the next step. */
-static int64_t v_step_floats(const attest_problem *p, int64_t d)
+static float *v_tile(const attest_problem *p, float *v, int64_t step, int64_t column)
 {
-    return p->dim_v - d > SIDE ? 2 * TILE_FLOATS : TILE_FLOATS;
-}
-
-static float *v_tiles(const attest_problem *p, float *v, int64_t step, int64_t d)
-{
-    return v + steps_of(p) * d * SIDE + step * v_step_floats(p, d);
+    return v + steps_of(p) * column * SIDE + step * TILE_FLOATS;
 }
 
 struct extremes {
@@ -158,7 +156,7 @@ static __m512i prepare_k(float *out, const void *const *key, int64_t dim, __m512
 static __m512i prepare_v(const attest_problem *p, float *v, int64_t step, const void *const *key, __m512i bottom)
 {
     for (int64_t d = 0; d < p->dim_v; d += SIDE) {
-        float *out = v_tiles(p, v, step, d / (2 * SIDE) * (2 * SIDE)) + d / SIDE % 2 * TILE_FLOATS;
+        float *out = v_tile(p, v, step, d);
         for (int pair = 0; pair < SIDE; pair++, out += SIDE) {
             const uint16_t *even = key[2 * pair], *odd = key[2 * pair + 1];
             __mmask16 some = (__mmask16)first_lanes(p->dim_v - d);
@@ -273,82 +271,37 @@ static void matrix_unit_begin(void)
     _tile_loadconfig(&config);
 }
 
-/* Tiles 0 to 3 are sums everywhere. */
-INLINE void zero_sums(void)
-{
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-}
-
-/* One step of the dimension for the scores of one or two times 16 rows with 32 keys. Behind each product, MIXED. */
-#define QK_PRODUCTS(q, k, halves, MIXED)                                                                                           \
-    do {                                                                                                                           \
-        _tile_loadd(4, q, SIDE * 4);                                                                                               \
-        _tile_loadd(6, k, SIDE * 4);                                                                                               \
-        _tile_dpbf16ps(0, 4, 6);                                                                                                   \
-        MIXED;                                                                                                                     \
-        _tile_loadd(7, k + TILE_FLOATS, SIDE * 4);                                                                                 \
-        _tile_dpbf16ps(1, 4, 7);                                                                                                   \
-        MIXED;                                                                                                                     \
-        if (halves == 2) {                                                                                                         \
-            _tile_loadd(5, q + TILE_FLOATS, SIDE * 4);                                                                             \
-            _tile_dpbf16ps(2, 5, 6);                                                                                               \
-            MIXED;                                                                                                                 \
-            _tile_dpbf16ps(3, 5, 7);                                                                                               \
-            MIXED;                                                                                                                 \
-        }                                                                                                                          \
-    } while (0)
-
-/* All of the scores of 32 rows with 32 keys, where a row of Q is two steps of the dimension and has been left in the tiles 2 to 5:
- * half of the tile loads are then not needed. There is room for the sums of 16 keys at a time. */
-#define QK_PRODUCTS_STAYING(s, k, MIXED)                                                                                           \
-    do {                                                                                                                           \
-        QK_16_KEYS(s, k, MIXED);                                                                                                   \
-        QK_16_KEYS((s + SIDE), (k + TILE_FLOATS), MIXED);                                                                          \
-    } while (0)
-
-#define QK_16_KEYS(s, k, MIXED)                                                                                                    \
+/* The scores of one or two times 16 rows with 16 keys, which are half of a step. Behind each product, MIXED. */
+#define QK_16_KEYS(s, q, k, units, halves, MIXED)                                                                                  \
     do {                                                                                                                           \
         _tile_zero(0);                                                                                                             \
         _tile_zero(1);                                                                                                             \
-        _tile_loadd(6, k, SIDE * 4);                                                                                               \
-        _tile_dpbf16ps(0, 2, 6);                                                                                                   \
-        MIXED;                                                                                                                     \
-        _tile_dpbf16ps(1, 3, 6);                                                                                                   \
-        MIXED;                                                                                                                     \
-        _tile_loadd(7, k + 2 * TILE_FLOATS, SIDE * 4);                                                                             \
-        _tile_dpbf16ps(0, 4, 7);                                                                                                   \
-        MIXED;                                                                                                                     \
-        _tile_dpbf16ps(1, 5, 7);                                                                                                   \
-        MIXED;                                                                                                                     \
+        for (int64_t u = 0; u < units; u++) {                                                                                      \
+            _tile_loadd(2, q + u * 2 * TILE_FLOATS, SIDE * 4);                                                                     \
+            _tile_loadd(4, k + u * 2 * TILE_FLOATS, SIDE * 4);                                                                     \
+            _tile_dpbf16ps(0, 2, 4);                                                                                               \
+            MIXED;                                                                                                                 \
+            if (halves == 2) {                                                                                                     \
+                _tile_loadd(3, q + u * 2 * TILE_FLOATS + TILE_FLOATS, SIDE * 4);                                                   \
+                _tile_dpbf16ps(1, 3, 4);                                                                                           \
+                MIXED;                                                                                                             \
+            }                                                                                                                      \
+        }                                                                                                                          \
         _tile_stored(0, s, STEP_KEYS * 4);                                                                                         \
-        _tile_stored(1, s + SIDE * STEP_KEYS, STEP_KEYS * 4);                                                                      \
+        if (halves == 2)                                                                                                           \
+            _tile_stored(1, s + SIDE * STEP_KEYS, STEP_KEYS * 4);                                                                  \
     } while (0)
 
-INLINE void q_stays(const float *q)
-{
-    _tile_loadd(2, q, SIDE * 4);
-    _tile_loadd(3, q + TILE_FLOATS, SIDE * 4);
-    _tile_loadd(4, q + 2 * TILE_FLOATS, SIDE * 4);
-    _tile_loadd(5, q + 3 * TILE_FLOATS, SIDE * 4);
-}
+/* The same for all 32 keys of a step. */
+#define QK_STEP(s, q, k, units, halves, MIXED)                                                                                     \
+    do {                                                                                                                           \
+        QK_16_KEYS(s, q, k, units, halves, MIXED);                                                                                 \
+        QK_16_KEYS((s + SIDE), q, (k + TILE_FLOATS), units, halves, MIXED);                                                        \
+    } while (0)
 
-INLINE void qk_products(const float *q, const float *k, const int halves)
+INLINE void qk_step(float *s, const float *q, const float *k, int64_t units, const int halves)
 {
-    QK_PRODUCTS(q, k, halves, (void)0);
-}
-
-INLINE void qk_end(float *s, const int halves)
-{
-    const size_t row = STEP_KEYS * 4;
-    _tile_stored(0, s, row);
-    _tile_stored(1, s + SIDE, row);
-    if (halves == 2) {
-        _tile_stored(2, s + SIDE * STEP_KEYS, row);
-        _tile_stored(3, s + SIDE * STEP_KEYS + SIDE, row);
-    }
+    QK_STEP(s, q, k, units, halves, (void)0);
 }
 
 /* Adds the weights of 16 rows, which are pairs of bf16, to 16 sums for each. */
@@ -360,51 +313,35 @@ INLINE void add_weights(vf *sum, const float *p, const int first, const int rows
         sum[r] = _mm512_dpbf16_ps(sum[r], (__m512bh)_mm512_loadu_si512(p + r * SIDE), one);
 }
 
-/* O += P V over some steps of keys for one or two tiles of columns, and one or two times 16 rows; or, unless O has begun, O = P V.
- * With `sums`, the weights of the 16 rows `sum_p` are added to l [row][16] between the products. */
-INLINE void pv_columns(float *o, int64_t o_half, const float *p, const float *v, int64_t v_step, int64_t steps, const int halves,
-                       const int columns, bool begun, const bool sums, const float *sum_p, float *l)
+/* O += P V over some steps of keys for 16 columns and one or two times 16 rows; or, unless O has begun, O = P V. With `sums`, the
+ * weights of the 16 rows `sum_p` are added to l [row][16] between the products. */
+INLINE void pv_columns(float *o, int64_t o_half, const float *p, const float *v, int64_t steps, const int halves, bool begun,
+                       const bool sums, const float *sum_p, float *l)
 {
     const size_t row = SIDE * 4;
-    const int share = SIDE / (halves * columns);
+    const int share = SIDE / halves;
     vf sum[SIDE];
-    if (!begun) {
-        zero_sums();
-    } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    if (begun)
         _tile_loadd(0, o, row);
-        if (columns == 2)
-            _tile_loadd(1, o + TILE_FLOATS, row);
-        if (halves == 2)
-            _tile_loadd(2, o + o_half, row);
-        if (halves == 2 && columns == 2)
-            _tile_loadd(3, o + o_half + TILE_FLOATS, row);
-    }
+    if (begun && halves == 2)
+        _tile_loadd(1, o + o_half, row);
     if (sums)
 #pragma GCC unroll 16
         for (int r = 0; r < SIDE; r++)
             sum[r] = vf_load(l + r * SIDE);
-    for (int64_t n = 0; n < steps; n++, p += 2 * TILE_FLOATS, v += v_step) {
-        _tile_loadd(4, p, row);
-        _tile_loadd(6, v, row);
-        _tile_dpbf16ps(0, 4, 6);
+    for (int64_t n = 0; n < steps; n++, p += 2 * TILE_FLOATS, v += TILE_FLOATS) {
+        _tile_loadd(2, p, row);
+        _tile_loadd(4, v, row);
+        _tile_dpbf16ps(0, 2, 4);
         if (sums)
             add_weights(sum, sum_p + n * 2 * TILE_FLOATS, 0, share);
         if (halves == 2) {
-            _tile_loadd(5, p + TILE_FLOATS, row);
-            _tile_dpbf16ps(2, 5, 6);
+            _tile_loadd(3, p + TILE_FLOATS, row);
+            _tile_dpbf16ps(1, 3, 4);
             if (sums)
                 add_weights(sum, sum_p + n * 2 * TILE_FLOATS, share, share);
-        }
-        if (columns == 2) {
-            _tile_loadd(7, v + TILE_FLOATS, row);
-            _tile_dpbf16ps(1, 4, 7);
-            if (sums)
-                add_weights(sum, sum_p + n * 2 * TILE_FLOATS, halves * share, share);
-            if (halves == 2) {
-                _tile_dpbf16ps(3, 5, 7);
-                if (sums)
-                    add_weights(sum, sum_p + n * 2 * TILE_FLOATS, 3 * share, share);
-            }
         }
     }
     if (sums)
@@ -412,12 +349,8 @@ INLINE void pv_columns(float *o, int64_t o_half, const float *p, const float *v,
         for (int r = 0; r < SIDE; r++)
             vf_store(l + r * SIDE, sum[r]);
     _tile_stored(0, o, row);
-    if (columns == 2)
-        _tile_stored(1, o + TILE_FLOATS, row);
     if (halves == 2)
-        _tile_stored(2, o + o_half, row);
-    if (halves == 2 && columns == 2)
-        _tile_stored(3, o + o_half + TILE_FLOATS, row);
+        _tile_stored(1, o + o_half, row);
 }
 
 /* Which of the 32 keys from `key` on a row sees. */
@@ -444,21 +377,14 @@ INLINE void pv_block(const struct tile *tile, int64_t row, int64_t at, int64_t s
     MEMORY_IS_WRITTEN();
     if (!steps)
         return;
-    for (int64_t d = 0; d < tile->columns; d += 2 * SIDE) {
-        const bool two = tile->columns - d > SIDE;
-        const int64_t v_step = v_step_floats(problem, d);
-        const float *v = v_tiles(problem, tile->v, at, d), *sum_p = p + summed * TILE_FLOATS;
-        float *o = o_tiles(tile, row) + d * SIDE, *sum_l = l + summed * TILE_FLOATS;
+    for (int64_t d = 0; d < tile->columns; d += SIDE) {
+        const float *v = v_tile(problem, tile->v, at, d);
+        float *o = o_tiles(tile, row) + d * SIDE;
         if (sums && summed < halves) {
-            if (two)
-                pv_columns(o, o_half, p, v, v_step, steps, halves, 2, *begun, true, sum_p, sum_l);
-            else
-                pv_columns(o, o_half, p, v, v_step, steps, halves, 1, *begun, true, sum_p, sum_l);
+            pv_columns(o, o_half, p, v, steps, halves, *begun, true, p + summed * TILE_FLOATS, l + summed * TILE_FLOATS);
             summed++;
-        } else if (two) {
-            pv_columns(o, o_half, p, v, v_step, steps, halves, 2, *begun, false, NULL, NULL);
         } else {
-            pv_columns(o, o_half, p, v, v_step, steps, halves, 1, *begun, false, NULL, NULL);
+            pv_columns(o, o_half, p, v, steps, halves, *begun, false, NULL, NULL);
         }
     }
     for (int64_t r = summed * SIDE; sums && r < halves * SIDE; r++) {
