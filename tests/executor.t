@@ -13,7 +13,7 @@ fi
 for test in misdeeds gaps images facts printed holdings files numbers slots orphans sanitizers; do
     check "test_executor: $test" "$BUILD/tests/tool/test_executor" --only $test
 done
-for test in determinism memory padded; do
+for test in determinism memory padded left_to_others; do
     check "test_gate_runs: $test" "$BUILD/tests/tool/test_gate_runs" --only $test
 done
 

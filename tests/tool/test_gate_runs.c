@@ -1,5 +1,6 @@
 /*
- * test_gate_runs.c - the memory gate and the determinism gate on kernels that misbehave (kernels/misbehave.c, as in test_executor.c).
+ * test_gate_runs.c - the memory gate and the determinism gate on kernels that misbehave (kernels/misbehave.c, as in test_executor.c); what
+ * is timed, and what is left to others.
  */
 #include "tap.h"
 
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "prove/gate.h"
+#include "prove/measure.h"
 #include "prove/pick.h"
 #include "prove/worker.h"
 
@@ -116,9 +118,46 @@ static void test_padded(void)
     }
 }
 
+/* A problem is timed if the library, as it is, gives it to one of the two. */
+static void test_left_to_others(void)
+{
+    attest_context *context = NULL;
+    attest_plan *plan = NULL;
+    struct problem_entry entry = {.text = (char *)"fwd:f32:b1:h2:s60:d32"};
+    const struct problem_list problems = {&entry, 1};
+    tap_check(attest_context_create_on("cpu", &context) == ATTEST_OK &&
+                  attest_problem_parse(entry.text, &entry.problem, NULL, 0) == ATTEST_OK &&
+                  attest_plan_create(context, &entry.problem, NULL, &plan) == ATTEST_OK,
+              "%s", entry.text);
+    const char *names[] = {"somebody", attest_plan_kernel(plan)};
+    for (int chosen = 0; chosen < 2; chosen++) {
+        struct measurement measurement;
+        struct measure_spec spec = {.a = {.name = "a candidate", .kernel = "ref_fwd"},
+                                    .b = {.name = names[chosen], .kernel = names[1]},
+                                    .problems = &problems,
+                                    .policy = &default_policy,
+                                    .threads = 1,
+                                    .seed = tap.seed,
+                                    .clock = "a=10",
+                                    .chooser = context};
+        measure(&spec, &measurement);
+        tap_check(measurement.end == (chosen ? MEASURE_DONE : MEASURE_INAPPLICABLE), "against %s: %d, %s", names[chosen],
+                  (int)measurement.end, measurement.sentence);
+        tap_check(chosen || (strstr(measurement.sentence, "the library gives fwd:f32:b1:h2:s60:d32 to ") &&
+                             strstr(measurement.sentence, names[1])),
+                  "%s", measurement.sentence);
+        measurement_free(&measurement);
+    }
+    attest_plan_destroy(plan);
+    attest_context_destroy(context);
+}
+
 int main(int argc, char **argv)
 {
-    static const struct tap_test tests[] = {{"determinism", test_determinism}, {"memory", test_memory}, {"padded", test_padded}};
+    static const struct tap_test tests[] = {{"determinism", test_determinism},
+                                            {"memory", test_memory},
+                                            {"padded", test_padded},
+                                            {"left_to_others", test_left_to_others}};
     static char path[4096];
     if (argc == 2 && strcmp(argv[1], "worker") == 0)
         return worker_main();

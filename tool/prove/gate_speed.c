@@ -85,8 +85,12 @@ void gate_speed(struct proof *proof, struct gate_result *result)
         .seed = proof->seed,
         .clock = proof->clock,
     };
+    /* On a GPU kernels are for problems of some kind; an opponent that was asked for is met on all of them. */
+    if (proof->device && !any && !proof->session->options.vs)
+        attest_context_create_on(proof->device, &spec.chooser);
     struct measurement measurement;
     measure(&spec, &measurement);
+    attest_context_destroy(spec.chooser);
     conclude(result, &measurement);
     stay_whole(result, &measurement, proof->facts.dtypes, opponent->name);
     measurement_put(&measurement, &spec, result->details);

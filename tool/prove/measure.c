@@ -476,6 +476,18 @@ static bool is_same_binary(const struct measure_spec *spec)
     return digest_of_file(spec->a.image, a) && digest_of_file(spec->b.image, b) && strcmp(a, b) == 0;
 }
 
+/* Leaves a problem out that the library, as it is, gives to neither of the two: how fast they are on it is of no use to anyone. */
+static void leave_to_others(const struct measure_spec *spec, struct shape_measure *shape)
+{
+    attest_plan *plan = NULL;
+    if (spec->chooser && attest_plan_create(spec->chooser, &shape->entry->problem, NULL, &plan) == ATTEST_OK) {
+        const char *taken = attest_plan_kernel(plan);
+        if (strcmp(taken, spec->a.name) != 0 && strcmp(taken, spec->b.name) != 0)
+            snprintf(shape->refusal, sizeof shape->refusal, "the library gives %s to %s", shape->entry->text, taken);
+    }
+    attest_plan_destroy(plan);
+}
+
 static bool make_shapes(struct sitting *sitting)
 {
     const struct measure_spec *spec = sitting->spec;
@@ -491,6 +503,7 @@ static bool make_shapes(struct sitting *sitting)
             .entry = entry, .blocks = calloc(blocks, sizeof(struct block)), .self = calloc(blocks, sizeof(struct block))};
         if (!shape->blocks || !shape->self)
             return stop(sitting, MEASURE_LACKING, "out of memory");
+        leave_to_others(spec, shape);
     }
     if (!measurement->shapes)
         return stop(sitting, MEASURE_LACKING, "out of memory");

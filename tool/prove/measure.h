@@ -22,7 +22,8 @@ struct measure_spec {
     const char *device; /* NULL: the CPU; else both run on this GPU, and its clock counts */
     int threads;
     uint64_t seed;
-    const char *clock; /* NULL: the real one; else a model of it, see statistics.h */
+    const char *clock;       /* NULL: the real one; else a model of it, see statistics.h */
+    attest_context *chooser; /* NULL; else problems are left out for which a plan here would take neither of the two */
 };
 
 /* What was measured on one problem. */
