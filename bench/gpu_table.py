@@ -261,17 +261,11 @@ def text(document):
     return "\n".join(out + [""] + point_lines(document) + [f"SKIPPED  {line}" for line in unavailable_lines(document)])
 
 
-def runs_words(document):
-    """When, and how often. Cells of kernels that have not changed may be those of an earlier run: then each says which, in `runs`."""
-    runs = document.get("runs") or [{"rounds": document["settings"]["rounds"], "date": document["date"]}]
-    return " and ".join(f"{run['rounds']} rounds, {run['date']}" for run in runs)
-
-
 def markdown(document):
     machine, versions = document["machine"], document["versions"]
     torch = versions["pytorch"]
     out = [f"{machine['gpu']}, attest {versions['attest']['version']} ({versions['attest']['build_id']}), PyTorch {torch['version']} with cuDNN "
-           f"{torch['cudnn']}; {len(document['cells'])} shapes, {runs_words(document)}."
+           f"{torch['cudnn']}; {len(document['cells'])} shapes, {document['settings']['rounds']} rounds, {document['date']}."
            + (" Kernels that are candidates took part as if they were proven." if document["settings"].get("candidates") else "")
            + (f" Of the groups {' and '.join(SUMMED_UP)} there is the mean."
               if any(cell["group"] in SUMMED_UP for cell in document["cells"]) else ""), ""]
