@@ -11,7 +11,7 @@ for variant in "sm90 sm_90a f16 64" "sm90_many sm_90a bf16 64" "sm90_heads sm_90
     ${long:+"sm90 sm_90a bf16 96" "sm90 sm_90a bf16 128" "sm90 sm_90a f16 192" "sm90 sm_90a bf16 256" "sm90_many sm_90a f16 64" "sm90_heads sm_90a f16 96" "sm90_heads sm_90a bf16 192" "sm90_heads sm_90a bf16 256" "sm90_short sm_90a f16 64" "sm90_split sm_90 bf16 192"}; do
     # shellcheck disable=SC2086
     set -- $variant
-    check "cuda_fwd_$1 is right, $3 d$4" tests/cuda/emulate.sh "lib/cuda/kernels/cuda_fwd_$1.cu" "$2" "$3" "$4"
+    check "cuda_fwd_$1 is right, $3 d$4" env EMULATED_PROGRAM="$work/$1.$3.$4" tests/cuda/emulate.sh "lib/cuda/kernels/cuda_fwd_$1.cu" "$2" "$3" "$4"
 done
 check "cuda_fwd_sm90 is right on some problems, bf16 d128" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90.cu sm_90a bf16 128 \
     fwd:bf16:b2:hq4:hkv2:sq140:skv300:d128:causal:br:lse fwd:bf16:b2:h2:sq70:skv260:d128:lens:page=32,20 fwd:bf16:b1:h6:s130:d112:softcap=5:wl=60
@@ -31,7 +31,7 @@ check "cuda_fwd_sm90_heads is right from tile to tile" tests/cuda/emulate.sh lib
     fwd:f16:b1:h5:s520:d128:causal fwd:f16:b2:hq6:hkv2:s97:d120:softcap=5:lse fwd:f16:b1:h3:s380:d128:scale=8 fwd:f16:b1:h2:sq60:skv900:d128:causal:br:sink
 # Q has one place; three blocks of keys are more than there is room for, and of the last a warpgroup sees all, 64, 32 or none; tiles
 # in sets of heads, of which the last is not whole.
-check "cuda_fwd_sm90_heads is right from tile to tile, f16 d256" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_heads.cu sm_90a f16 256 \
+check "cuda_fwd_sm90_heads is right from tile to tile, f16 d256" env EMULATED_PROGRAM="$work/sm90_heads.f16.256" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_heads.cu sm_90a f16 256 \
     fwd:f16:b1:h9:s300:d256 fwd:f16:b1:h3:s600:d256:causal:lse fwd:f16:b1:h9:sq300:skv20:d256:wl=10 \
     fwd:f16:b2:hq8:hkv2:s97:d200:softcap=5:lse fwd:f16:b1:h3:s310:d248:scale=8 fwd:f16:b1:h2:sq60:skv500:d256:causal:br:sink
 # Places that are filled again, also by a warpgroup that has left off; halves of blocks; tiles that follow each other; one tile, and no key.
@@ -40,12 +40,13 @@ check "cuda_fwd_sm90_short is right where places are filled again" tests/cuda/em
     fwd:f16:b2:h1:sq300:skv700:d64:page=32,40:lens fwd:f16:b1:h3:s384:d40 fwd:f16:b1:h2:sq60:skv50:d64 fwd:f16:b1:h1:sq200:skv20:d64:wl=10 \
     fwd:f16:b1:hq4:hkv2:sq100:skv600:d64:causal:br:softcap=5 fwd:f16:b1:h1:s700:d64:scale=8:lse
 # Eight and sixteen pieces; a ring that goes round; pages with a window that does not begin at one.
-check "cuda_fwd_sm90_split joins many pieces" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_split.cu sm_90 bf16 128 \
+check "cuda_fwd_sm90_split joins many pieces" env EMULATED_PROGRAM="$work/sm90_split.bf16.128" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_split.cu sm_90 bf16 128 \
     fwd:bf16:b1:hq4:hkv1:sq3:skv1500:d128:lse:sink fwd:bf16:b1:h1:sq1:skv2100:d128:causal:br:lens fwd:bf16:b1:h1:sq1:skv8500:d128:lse \
     fwd:bf16:b2:hq4:hkv2:sq1:skv512:d128:br:wl=300:page=16,80:lse:lens
 # Scores so much alike that only the rounding of weights shows.
-EMULATED_WHOLE_P=1 check "cuda_fwd_sm90_split does not round the weights of up to eight rows" tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_split.cu sm_90 bf16 64 \
-    fwd:bf16:b1:hq8:hkv1:sq1:skv60:d64:scale=0.01:o=f32 fwd:bf16:b1:hq4:hkv1:sq2:skv50:d64:causal:br:scale=0.02:o=f32 fwd:bf16:b1:h4:sq1:skv700:d64:scale=0.3:o=f32
+check "cuda_fwd_sm90_split does not round the weights of up to eight rows" env EMULATED_WHOLE_P=1 EMULATED_PROGRAM="$work/sm90_split.bf16.128" \
+    tests/cuda/emulate.sh lib/cuda/kernels/cuda_fwd_sm90_split.cu sm_90 bf16 128 \
+    fwd:bf16:b1:hq8:hkv1:sq1:skv60:d128:scale=0.01:o=f32 fwd:bf16:b1:hq4:hkv1:sq2:skv50:d128:causal:br:scale=0.02:o=f32 fwd:bf16:b1:h4:sq1:skv700:d128:scale=0.2:o=f32
 
 . tests/cuda/mutant.sh
 kernel=cuda_fwd_sm90.cu arch=sm_90a
