@@ -12,7 +12,7 @@
 # EMULATED_WHOLE_P=1 judges it as a kernel whose weights are not rounded to 16 bits.
 # EMULATED_CACHE=FOLDER keeps what is the same for all kernels there; EMULATED_PROGRAM=FILE keeps the program, or takes what was kept.
 set -eu
-[ $# -ge 4 ] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 4 ] || { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 kernel=$1 arch=$2 dtype=$3 dim=$4
 shift 4
 BUILD=${BUILD:-build}
