@@ -42,6 +42,7 @@ static const char *const thread_shapes[] = {
     "b3:hq4:hkv4:sq65:skv190:d64:causal:lse",
     "b1:h1:sq300:skv300:d128:causal:br:wl=70",
     "b1:hq12:hkv1:sq4:skv1025:d80:dv96:lse",
+    "b1:hq8:hkv1:sq1:skv3000:d96:dv160:lse",
     "b2:hq2:hkv1:sq257:skv33:d32:sink:lse",
     "b5:h2:sq40:skv300:d16:lens:varlenq=150:page=7,300:lse",
     "b1:h1:sq1:skv1:d1",

@@ -1,6 +1,7 @@
 /*
  * cpu_fwd_amx.c - forward attention on bf16 with both products on AMX tiles. Scores are float32; weights are rounded to bf16 before
- * they meet V. Subnormal bf16 values count as 0, as the instruction has it. rows_amx.h says how.
+ * they meet V, at decode to twice as many bits. Subnormal bf16 values count as 0, as the instruction has it. rows_amx.h and
+ * decode_amx.h say how.
  *
  * Every processor with AMX has AVX512-VBMI as well; features.c asks for both.
  *
@@ -13,8 +14,9 @@
 #include "vec_math.h"
 #include "pairs_bf16.h"
 
-/* At decode four rows by 64 columns at a time, so that each value is widened once. */
-#define DECODE_SLICE 4
+/* At decode, where the tiles do not fit, four rows by 64 columns at a time, so that each value is widened once. */
+#define DECODE_SLICE  4
+#define DECODE_MATRIX "decode_amx.h"
 enum { ROWS_WANTED = 512, DECODE_GROUP = 4 };
 
 #include "rows_amx.h"

@@ -2,7 +2,8 @@
  * decode_tile.h - attention for a few rows (Sq = 1 and the heads of one KV head) with the head dimension in vector lanes.
  *
  * Contract: at most DECODE_ROWS rows; everything else as in rows_tile.h. Included behind the vocabulary and DECODE_GROUP, the
- * number of rows whose outputs for a slice of columns fit the registers. A kernel may define DECODE_SLICE, the vectors of a slice.
+ * number of rows whose outputs for a slice of columns fit the registers. A kernel may define DECODE_SLICE, the vectors of a slice, and
+ * DECODE_MATRIX, a header with the two products for the problems that it takes.
  *
  * With few rows the work is to read K and V once at the speed of memory, so K and V are never copied: each key is loaded, widened
  * to float32 in registers and multiplied with all rows. Blocks are long, so that memory delivers one long stream of keys and then
@@ -58,15 +59,35 @@ static struct stream stream_get(const attest_task *task, bool is_v, int64_t key)
     return s;
 }
 
+/* The keys from `first` on that lie at equal distances in memory: all, or those of one page. */
+static int64_t run_end(const struct decode *x, int64_t first, int64_t end)
+{
+    const attest_problem *p = x->task->problem;
+    int64_t page_end = has(p, ATTEST_PAGED) ? (first / p->page_size + 1) * p->page_size : end;
+    return page_end < end ? page_end : end;
+}
+
 static int64_t decode_width(int64_t dim)
 {
     return (dim + LANES - 1) / LANES * LANES;
 }
 
+#ifdef DECODE_MATRIX
+#include DECODE_MATRIX
+enum { MATRIX_BYTES = sizeof(struct matrix) };
+#else
+enum { MATRIX_BYTES = 0 };
+#define matrix_takes(p)              false
+#define matrix_begin(x)              (void)0
+#define matrix_dots(x, first, end)   (void)0
+#define matrix_values(x, first, end) (void)0
+#define matrix_end()                 (void)0
+#endif
+
 static size_t decode_scratch_size(const attest_problem *p)
 {
     return (sizeof(struct decode) + 63) / 64 * 64 +
-           (size_t)(decode_width(p->dim) + decode_width(p->dim_v)) * DECODE_ROWS * sizeof(float);
+           (size_t)(decode_width(p->dim) + decode_width(p->dim_v)) * DECODE_ROWS * sizeof(float) + MATRIX_BYTES;
 }
 
 /* Asks for `bytes` of a key, to come as far as the second-level cache: the first is needed for what is being computed. */
@@ -198,6 +219,13 @@ static void decode_modify(struct decode *x, int64_t r, int64_t key, int64_t keys
     }
 }
 
+/* Whether that leaves the scores of keys first .. end as they are: the row sees all of them, and they are whole vectors. */
+static bool is_plain(const struct decode *x, int64_t r, int64_t first, int64_t end)
+{
+    return !(x->task->problem->flags & (ATTEST_SOFTCAP | ATTEST_ALIBI | ATTEST_BIAS)) && (end - first) % LANES == 0 &&
+           x->row[r].lo <= first && end <= x->row[r].hi;
+}
+
 static void decode_softmax(struct decode *x, int64_t r, int64_t padded)
 {
     float *s = x->s[r];
@@ -279,20 +307,15 @@ DECODE_INLINE void values_of(struct decode *x, int64_t at, int64_t first, int64_
     }
 }
 
-/* The keys from `first` on that lie at equal distances in memory: all, or those of one page. */
-static int64_t run_end(const struct decode *x, int64_t first, int64_t end)
-{
-    const attest_problem *p = x->task->problem;
-    int64_t page_end = has(p, ATTEST_PAGED) ? (first / p->page_size + 1) * p->page_size : end;
-    return page_end < end ? page_end : end;
-}
-
 /* Keys first .. end, at most DECODE_KEYS of them. */
 DECODE_INLINE void decode_block(struct decode *x, int64_t first, int64_t end, const uint32_t dtype)
 {
     const attest_problem *p = x->task->problem;
     int64_t keys = end - first, padded = decode_width(keys);
-    for (int64_t j = first, to; j < end; j = to) {
+    const bool matrix = matrix_takes(p);
+    if (matrix)
+        matrix_dots(x, first, end);
+    for (int64_t j = first, to; j < end && !matrix; j = to) {
         to = run_end(x, j, end);
         dots_of(x, j - first, j, to, dtype);
     }
@@ -300,10 +323,13 @@ DECODE_INLINE void decode_block(struct decode *x, int64_t first, int64_t end, co
     for (int64_t r = 0; r < x->rows; r++) {
         for (int64_t n = keys; n < padded; n++) /* hidden by the mask */
             x->s[r][n] = 0;
-        decode_modify(x, r, first, keys, padded);
+        if (!matrix || !is_plain(x, r, first, end))
+            decode_modify(x, r, first, keys, padded);
         decode_softmax(x, r, padded);
     }
-    for (int64_t j = first, to; j < end; j = to) {
+    if (matrix)
+        matrix_values(x, first, end);
+    for (int64_t j = first, to; j < end && !matrix; j = to) {
         to = run_end(x, j, end);
         if (!has(p, ATTEST_BIAS)) {
             values_of(x, j - first, j, to, dtype);
@@ -367,6 +393,8 @@ static void decode_tile(const attest_task *task, void *scratch)
     x->q = (float *)((char *)scratch + (sizeof *x + 63) / 64 * 64);
     x->o = x->q + DECODE_ROWS * x->dim_q;
     decode_begin(x);
+    if (matrix_takes(p))
+        matrix_begin(x);
     int64_t lo = INT64_MAX, hi = 0;
     for (int64_t r = 0; r < x->rows; r++)
         if (x->row[r].lo < x->row[r].hi) {
@@ -384,6 +412,8 @@ static void decode_tile(const attest_task *task, void *scratch)
         else
             decode_block(x, first, end, ATTEST_BF16);
     }
+    if (matrix_takes(p))
+        matrix_end();
     decode_end(x);
 }
 
