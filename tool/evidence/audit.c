@@ -311,8 +311,8 @@ void audit_cuda_compiler(char *text, size_t size)
     free(nvcc);
 }
 
-/* The digest of the index of the images that the record's candidate gives here, built as the build gate does it; "" if it does not
- * pass. Each word is built once. */
+/* The digest of the index of the images that the record's candidate gives here, built as the build gate does it; "" if they are not
+ * built. What else the gate looks at, with tools that may be missing here, it has seen when they were proven. Each word is built once. */
 static const char *cuda_image_of(struct audit *audit, const char *word)
 {
     struct session session = {.options = {.evidence = audit->evidence}};
@@ -323,7 +323,7 @@ static const char *cuda_image_of(struct audit *audit, const char *word)
         return text_at(audit->images, word);
     if (attest_context_create_on("cpu", &session.context) == ATTEST_OK && proof_open(&session, word, &proof) == EXIT_PASS) {
         gate_build(&proof, &result);
-        if (result.verdict == VERDICT_PASS)
+        if (result.verdict != VERDICT_FAIL)
             image = text_at(proof.candidate.facts, "image");
     }
     if (!audit->images)
