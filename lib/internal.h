@@ -72,27 +72,27 @@ attest_status problem_read(attest_problem *own, const attest_problem *theirs, st
 bool problem_extent(const attest_problem *p, char tensor, int64_t *first, int64_t *count);
 void problem_pack_bshd(attest_problem *p); /* the dense tensors as [batch, row, head, dim], the others packed */
 
-/* Checks pointers, alignment, overlap, lengths and page table; the problem has been checked before. `outputs` is false for the
- * oracle, which has outputs of its own. */
-attest_status tensors_read(attest_tensors *own, const attest_tensors *theirs, const attest_problem *p, bool outputs,
-                           struct text why);
-
-/* The same for tensors that the host cannot look into. Q, K, V and O must be aligned to `align` bytes, if that is not 0. */
-attest_status tensors_read_device(attest_tensors *own, const attest_tensors *theirs, const attest_problem *p, uint32_t align,
-                                  const char *kernel, struct text why);
-
-/* One pointer of attest_tensors: whether the problem uses it, and the bytes that it covers. */
+/* What a pointer of attest_tensors stands for: whether the problem uses it, and the bytes that it covers. */
 struct buffer {
     const char *name;
-    const void *data;
     bool wanted;
     bool output;
     size_t align;
-    int64_t first, bytes; /* relative to data */
+    int64_t first, bytes; /* relative to the pointer */
 };
 enum { BUFFERS = 12 };
-void buffers_get(struct buffer *out, const attest_tensors *t, const attest_problem *p); /* BUFFERS of them */
-void buffers_set(attest_tensors *t, void *const *data); /* the pointers of `t`, in the order of buffers_get */
+void buffers_get(struct buffer *out, const attest_problem *p); /* BUFFERS of them */
+void pointers_get(const void **data, const attest_tensors *t); /* in their order */
+void pointers_set(attest_tensors *t, void *const *data);
+
+/* Checks pointers, alignment, overlap, lengths and page table; the problem has been checked before, and `buffers` are its. `outputs` is
+ * false for the oracle, which has outputs of its own. */
+attest_status tensors_read(attest_tensors *own, const attest_tensors *theirs, const attest_problem *p, const struct buffer *buffers,
+                           bool outputs, struct text why);
+
+/* The same for tensors that the host cannot look into. Q, K, V and O must be aligned to `align` bytes, if that is not 0. */
+attest_status tensors_read_device(attest_tensors *own, const attest_tensors *theirs, const struct buffer *buffers, uint32_t align,
+                                  const char *kernel, struct text why);
 
 /* Where one sequence of the batch lies. */
 struct sequence {
@@ -118,6 +118,7 @@ struct kernel {
 
 struct attest_plan {
     attest_problem problem;
+    struct buffer buffers[BUFFERS]; /* of the problem */
     struct kernel kernel;
     char name[160]; /* of the kernel, with the tiles that were asked for */
     int threads;

@@ -281,6 +281,7 @@ static attest_status plan_fill(struct attest_plan *plan, attest_context *context
                                struct tile_wish tile)
 {
     *plan = (struct attest_plan){.problem = *p, .kernel = kernel, .threads = context->threads};
+    buffers_get(plan->buffers, p);
     snprintf(plan->name, sizeof plan->name, tile.q ? "%.120s@%ux%u" : "%.120s", kernel.name, tile.q, tile.kv);
     if (kernel.cuda) {
         const attest_cuda_image *image;
@@ -421,13 +422,13 @@ attest_status attest_run(attest_context *context, const attest_plan *plan, const
         return fail(why, ATTEST_ERROR_ARGUMENT, "the plan was made for another device than %s, which the context is on",
                     context->device);
     if (plan->cuda) {
-        TRY(tensors_read_device(&t, tensors, &plan->problem, cuda_plan_align(plan->cuda), plan->name, why));
+        TRY(tensors_read_device(&t, tensors, plan->buffers, cuda_plan_align(plan->cuda), plan->name, why));
         TRY(check_workspace(plan, workspace, workspace_size, why));
         return cuda_run(plan->cuda, &t, workspace, stream, why);
     }
     if (stream)
         return fail(why, ATTEST_ERROR_ARGUMENT, "stream is not NULL, and %s runs on the CPU", plan->kernel.name);
-    TRY(tensors_read(&t, tensors, &plan->problem, true, why));
+    TRY(tensors_read(&t, tensors, &plan->problem, plan->buffers, true, why));
     TRY(check_workspace(plan, workspace, workspace_size, why));
     if (row_count(&plan->problem) == 0)
         return ATTEST_OK;
@@ -442,7 +443,8 @@ attest_status attest_run(attest_context *context, const attest_plan *plan, const
 
 /* Copies on the GPU of what the tensors point to. */
 struct copies {
-    struct buffer host[BUFFERS];
+    const struct buffer *buffers;
+    const void *host[BUFFERS];
     void *memory[BUFFERS]; /* as allocated */
     void *data[BUFFERS];   /* what stands for the host's pointer */
 };
@@ -452,15 +454,15 @@ static attest_status copies_make(attest_context *context, struct copies *copies)
 {
     enum { ALIGN = 256 };
     for (int i = 0; i < BUFFERS; i++) {
-        const struct buffer *host = &copies->host[i];
-        if (!host->wanted || !host->bytes)
+        const struct buffer *buffer = &copies->buffers[i];
+        if (!buffer->wanted || !buffer->bytes)
             continue;
         /* The copy of element 0 is aligned, wherever the extent begins. */
-        int64_t shift = ((host->first % ALIGN) + ALIGN) % ALIGN;
-        TRY(attest_memory_alloc(context, (size_t)(host->bytes + shift), &copies->memory[i]));
+        int64_t shift = ((buffer->first % ALIGN) + ALIGN) % ALIGN;
+        TRY(attest_memory_alloc(context, (size_t)(buffer->bytes + shift), &copies->memory[i]));
         char *from = (char *)copies->memory[i] + shift;
-        copies->data[i] = (void *)((uintptr_t)from - (uintptr_t)host->first);
-        TRY(attest_memory_put(context, from, (const char *)host->data + host->first, (size_t)host->bytes, NULL));
+        copies->data[i] = (void *)((uintptr_t)from - (uintptr_t)buffer->first);
+        TRY(attest_memory_put(context, from, (const char *)copies->host[i] + buffer->first, (size_t)buffer->bytes, NULL));
     }
     return ATTEST_OK;
 }
@@ -468,23 +470,24 @@ static attest_status copies_make(attest_context *context, struct copies *copies)
 static attest_status copies_fetch(attest_context *context, const struct copies *copies)
 {
     for (int i = 0; i < BUFFERS; i++) {
-        const struct buffer *host = &copies->host[i];
-        if (host->output && copies->memory[i])
-            TRY(attest_memory_get(context, (char *)(uintptr_t)host->data + host->first,
-                                  (const void *)((uintptr_t)copies->data[i] + (uintptr_t)host->first), (size_t)host->bytes, NULL));
+        const struct buffer *buffer = &copies->buffers[i];
+        if (buffer->output && copies->memory[i])
+            TRY(attest_memory_get(context, (char *)(uintptr_t)copies->host[i] + buffer->first,
+                                  (const void *)((uintptr_t)copies->data[i] + (uintptr_t)buffer->first), (size_t)buffer->bytes,
+                                  NULL));
     }
     return ATTEST_OK;
 }
 
 static attest_status run_copied(attest_context *context, const attest_plan *plan, const attest_tensors *tensors, void *workspace)
 {
-    struct copies copies = {0};
+    struct copies copies = {.buffers = plan->buffers};
     attest_tensors t;
-    TRY(tensors_read(&t, tensors, &plan->problem, true, context_text(context)));
-    buffers_get(copies.host, &t, &plan->problem);
+    TRY(tensors_read(&t, tensors, &plan->problem, plan->buffers, true, context_text(context)));
+    pointers_get(copies.host, &t);
     attest_status status = copies_make(context, &copies);
     if (status == ATTEST_OK) {
-        buffers_set(&t, copies.data);
+        pointers_set(&t, copies.data);
         status = attest_run(context, plan, &t, workspace, plan->workspace, NULL);
     }
     if (status == ATTEST_OK)

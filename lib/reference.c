@@ -38,7 +38,9 @@ attest_status attest_reference(attest_context *context, const attest_problem *pr
     attest_problem p;
     attest_tensors t;
     TRY(problem_read(&p, problem, why));
-    TRY(tensors_read(&t, tensors, &p, false, why));
+    struct buffer buffers[BUFFERS];
+    buffers_get(buffers, &p);
+    TRY(tensors_read(&t, tensors, &p, buffers, false, why));
     if (precision != ATTEST_EXACT && precision != ATTEST_NAIVE)
         return fail(why, ATTEST_ERROR_ARGUMENT, "precision is %d; it must be ATTEST_EXACT or ATTEST_NAIVE", (int)precision);
     int64_t rows = p.batch * p.heads_q * p.seq_q;

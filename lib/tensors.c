@@ -4,6 +4,7 @@
 #include "internal.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 struct sequence sequence_get(const attest_problem *p, const attest_tensors *t, int64_t b)
@@ -22,79 +23,76 @@ struct sequence sequence_get(const attest_problem *p, const attest_tensors *t, i
     return s;
 }
 
-void buffers_get(struct buffer *out, const attest_tensors *t, const attest_problem *p)
+void buffers_get(struct buffer *out, const attest_problem *p)
 {
     bool varlen_q = has(p, ATTEST_VARLEN_Q), varlen_kv = has(p, ATTEST_VARLEN_KV), paged = has(p, ATTEST_PAGED);
     int64_t pages = paged ? p->seq_kv / p->page_size + (p->seq_kv % p->page_size != 0) : 0;
     int64_t table = paged && p->batch && pages ? (p->batch - 1) * p->stride_page_table + pages : 0;
     const struct buffer all[BUFFERS] = {
-        {"q", t->q, true, false, dtype_size(p->dtype), 'q', 0},
-        {"k", t->k, true, false, dtype_size(p->dtype), 'k', 0},
-        {"v", t->v, true, false, dtype_size(p->dtype), 'v', 0},
-        {"o", t->o, true, true, dtype_size(p->dtype_o), 'o', 0},
-        {"lse", t->lse, has(p, ATTEST_LSE), true, 4, 'l', 0},
-        {"bias", t->bias, has(p, ATTEST_BIAS), false, has(p, ATTEST_BIAS) ? dtype_size(p->dtype_bias) : 1, 'b', 0},
-        {"alibi_slopes", t->alibi_slopes, has(p, ATTEST_ALIBI), false, 4, 0, p->heads_q * 4},
-        {"sinks", t->sinks, has(p, ATTEST_SINK), false, 4, 0, p->heads_q * 4},
-        {"cu_seqlens_q", t->cu_seqlens_q, varlen_q, false, 4, 0, (p->batch + 1) * 4},
-        {"cu_seqlens_kv", t->cu_seqlens_kv, varlen_kv, false, 4, 0, (p->batch + 1) * 4},
-        {"kv_lengths", t->kv_lengths, has(p, ATTEST_KV_LENGTHS), false, 4, 0, p->batch * 4},
-        {"page_table", t->page_table, paged, false, 4, 0, table * 4},
+        {"q", true, false, dtype_size(p->dtype), 'q', 0},
+        {"k", true, false, dtype_size(p->dtype), 'k', 0},
+        {"v", true, false, dtype_size(p->dtype), 'v', 0},
+        {"o", true, true, dtype_size(p->dtype_o), 'o', 0},
+        {"lse", has(p, ATTEST_LSE), true, 4, 'l', 0},
+        {"bias", has(p, ATTEST_BIAS), false, has(p, ATTEST_BIAS) ? dtype_size(p->dtype_bias) : 1, 'b', 0},
+        {"alibi_slopes", has(p, ATTEST_ALIBI), false, 4, 0, p->heads_q * 4},
+        {"sinks", has(p, ATTEST_SINK), false, 4, 0, p->heads_q * 4},
+        {"cu_seqlens_q", varlen_q, false, 4, 0, (p->batch + 1) * 4},
+        {"cu_seqlens_kv", varlen_kv, false, 4, 0, (p->batch + 1) * 4},
+        {"kv_lengths", has(p, ATTEST_KV_LENGTHS), false, 4, 0, p->batch * 4},
+        {"page_table", paged, false, 4, 0, table * 4},
     };
     memcpy(out, all, sizeof all);
     for (int i = 0; i < BUFFERS; i++)
         if (out[i].first) { /* a tensor: its letter stands for its extent */
             int64_t first, count;
-            problem_extent(p, (char)out[i].first, &first, &count); /* a plan's problem: they fit */
+            problem_extent(p, (char)out[i].first, &first, &count); /* the problem has been read: they fit */
             out[i].first = first * (int64_t)out[i].align;
             out[i].bytes = count * (int64_t)out[i].align;
         }
 }
 
-void buffers_set(attest_tensors *t, void *const *data)
+_Static_assert(sizeof(attest_tensors) == offsetof(attest_tensors, q) + BUFFERS * sizeof(void *), "size, then pointers alone");
+
+void pointers_get(const void **data, const attest_tensors *t)
 {
-    t->q = data[0];
-    t->k = data[1];
-    t->v = data[2];
-    t->o = data[3];
-    t->lse = data[4];
-    t->bias = data[5];
-    t->alibi_slopes = data[6];
-    t->sinks = data[7];
-    t->cu_seqlens_q = data[8];
-    t->cu_seqlens_kv = data[9];
-    t->kv_lengths = data[10];
-    t->page_table = data[11];
+    memcpy(data, (const char *)t + offsetof(attest_tensors, q), BUFFERS * sizeof *data);
 }
 
-static bool overlap(const struct buffer *a, const struct buffer *b)
+void pointers_set(attest_tensors *t, void *const *data)
 {
-    if (!a->bytes || !b->bytes || !a->data || !b->data)
+    memcpy((char *)t + offsetof(attest_tensors, q), data, BUFFERS * sizeof *data);
+}
+
+static bool overlap(const struct buffer *a, const void *a_data, const struct buffer *b, const void *b_data)
+{
+    if (!a->bytes || !b->bytes || !a_data || !b_data)
         return false;
-    uintptr_t a0 = (uintptr_t)a->data + (uintptr_t)a->first, b0 = (uintptr_t)b->data + (uintptr_t)b->first;
+    uintptr_t a0 = (uintptr_t)a_data + (uintptr_t)a->first, b0 = (uintptr_t)b_data + (uintptr_t)b->first;
     return a0 < b0 + (uintptr_t)b->bytes && b0 < a0 + (uintptr_t)a->bytes;
 }
 
-static attest_status check_pointers(const attest_tensors *t, const attest_problem *p, bool outputs, struct text why)
+static attest_status check_pointers(const attest_tensors *t, const struct buffer *buffers, bool outputs, struct text why)
 {
-    struct buffer all[BUFFERS];
-    buffers_get(all, t, p);
+    const void *data[BUFFERS];
+    pointers_get(data, t);
     for (int i = 0; i < BUFFERS; i++) {
-        const struct buffer *buffer = &all[i];
+        const struct buffer *buffer = &buffers[i];
         if (buffer->output && !outputs)
             continue;
-        if (!buffer->wanted && buffer->data)
+        if (!buffer->wanted && data[i])
             return fail(why, ATTEST_ERROR_ARGUMENT, "tensors.%s is given, but the problem's flags do not ask for it", buffer->name);
-        if (buffer->wanted && buffer->bytes && !buffer->data)
+        if (buffer->wanted && buffer->bytes && !data[i])
             return fail(why, ATTEST_ERROR_ARGUMENT, "tensors.%s is NULL", buffer->name);
-        if ((uintptr_t)buffer->data % buffer->align)
+        if ((uintptr_t)data[i] & (buffer->align - 1))
             return fail(why, ATTEST_ERROR_ARGUMENT, "tensors.%s is not aligned to its element size, %zu bytes", buffer->name,
                         buffer->align);
     }
     for (int i = 0; i < BUFFERS && outputs; i++)
-        for (int j = 0; j < BUFFERS; j++)
-            if (all[i].output && i != j && all[j].wanted && overlap(&all[i], &all[j]))
-                return fail(why, ATTEST_ERROR_ARGUMENT, "tensors.%s overlaps tensors.%s in memory", all[i].name, all[j].name);
+        for (int j = 0; j < BUFFERS && buffers[i].output; j++)
+            if (i != j && buffers[j].wanted && overlap(&buffers[i], data[i], &buffers[j], data[j]))
+                return fail(why, ATTEST_ERROR_ARGUMENT, "tensors.%s overlaps tensors.%s in memory", buffers[i].name,
+                            buffers[j].name);
     return ATTEST_OK;
 }
 
@@ -153,20 +151,20 @@ static attest_status check_values(const attest_tensors *t, const attest_problem 
     return ATTEST_OK;
 }
 
-attest_status tensors_read(attest_tensors *own, const attest_tensors *theirs, const attest_problem *p, bool outputs,
-                           struct text why)
+attest_status tensors_read(attest_tensors *own, const attest_tensors *theirs, const attest_problem *p, const struct buffer *buffers,
+                           bool outputs, struct text why)
 {
     TRY(struct_read(own, sizeof *own, TENSORS_SIZE_0_1, theirs, "tensors", why));
-    TRY(check_pointers(own, p, outputs, why));
+    TRY(check_pointers(own, buffers, outputs, why));
     TRY(check_lengths(own, p, why));
     return check_values(own, p, why);
 }
 
-attest_status tensors_read_device(attest_tensors *own, const attest_tensors *theirs, const attest_problem *p, uint32_t align,
+attest_status tensors_read_device(attest_tensors *own, const attest_tensors *theirs, const struct buffer *buffers, uint32_t align,
                                   const char *kernel, struct text why)
 {
     TRY(struct_read(own, sizeof *own, TENSORS_SIZE_0_1, theirs, "tensors", why));
-    TRY(check_pointers(own, p, true, why));
+    TRY(check_pointers(own, buffers, true, why));
     const struct {
         const char *name;
         const void *data;

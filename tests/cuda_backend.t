@@ -3,13 +3,15 @@
 # our declarations of the driver's interface against NVIDIA's own. Then on a real GPU, where there is one.
 . tests/tap.sh
 
-mkdir "$work/fake" "$work/old" "$work/hollow"
+mkdir "$work/fake" "$work/old" "$work/hollow" "$work/still"
 warn="-std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Werror -Iinclude"
 check "build the driver" "$CC" $warn -shared -fPIC tests/cuda/fake_driver.c -o "$work/fake/libcuda.so.1" -lpthread
 # One that lacks a function, and one that lacks two which old drivers do lack.
 check "build an old one" "$CC" $warn -shared -fPIC -DcuGraphInstantiateWithFlags=cuGone tests/cuda/fake_driver.c -o "$work/old/libcuda.so.1"
-check "build one without the newest functions" "$CC" $warn -shared -fPIC -DcuLaunchKernelEx=cuGone1 -DcuTensorMapEncodeTiled=cuGone2 -DcuOccupancyMaxActiveClusters=cuGone3 \
+check "build one without the newest functions" "$CC" $warn -shared -fPIC -DcuLaunchKernelEx=cuGone1 -DcuTensorMapEncodeTiled=cuGone2 -DcuTensorMapReplaceAddress=cuGone4 -DcuOccupancyMaxActiveClusters=cuGone3 \
     tests/cuda/fake_driver.c -o "$work/hollow/libcuda.so.1"
+check "build one that cannot move tensor maps" "$CC" $warn -shared -fPIC -DcuTensorMapReplaceAddress=cuGone tests/cuda/fake_driver.c \
+    -o "$work/still/libcuda.so.1"
 
 # says NAME SENTENCE COMMAND...: the first line of what the command prints, and that `auto` then is the CPU.
 says() {
@@ -54,6 +56,9 @@ for part in plans tiles calls threads; do
 done
 tap "calls with one that has no early launches and no tensor maps" \
     env LD_LIBRARY_PATH="$work/hollow" "$BUILD/tests/test_cuda_calls" --only runs
+
+tap "tensor maps with one that cannot move them" \
+    env LD_LIBRARY_PATH="$work/still" FAKE_CUDA_CANNOT_MOVE=1 "$BUILD/tests/test_cuda_plans" --only maps
 
 check "build a kernel with two pairs of tiles to explain" "$CC" $warn -Ilib tests/cuda/explained_tiles.c $(find "$BUILD/obj/lib" -name '*.o') \
     $(ls "$BUILD/obj/cuda_images.o" 2> /dev/null) -fopenmp -lm -o "$work/explained_tiles"

@@ -117,7 +117,8 @@ struct cu_launch_config {
              (int *clusters, cu_function function, const struct cu_launch_config *config))                                         \
     OPTIONAL(map_encode, "cuTensorMapEncodeTiled",                                                                                 \
              (void *map, int type, uint32_t rank, void *address, const uint64_t *sizes, const uint64_t *strides,                   \
-              const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill))
+              const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill))                   \
+    OPTIONAL(map_move, "cuTensorMapReplaceAddress", (void *map, void *address))
 
 struct driver {
 #define CU_POINTER(ours, theirs, parameters) cu_result(*ours) parameters;

@@ -20,6 +20,8 @@ struct cuda_plan {
     unsigned blocks;       /* of attest_kernel, */
     unsigned grid[3];      /* and how they stand */
     bool early;            /* attest_combine, or where there is none attest_kernel, waits by itself for the grid before it */
+    bool mapped;           /* whether there are */
+    attest_cuda_maps maps; /* tensor maps, with everything in them but the addresses */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -129,70 +131,6 @@ static void args_fill(attest_cuda_args *args, const attest_problem *p, const att
     args->tiles = args->batch * args->slots * args->tiles_q;
 }
 
-attest_status cuda_plan_create(struct gpu *gpu, const attest_cuda_kernel *kernel, const attest_cuda_image *image,
-                               const attest_problem *p, struct cuda_plan **plan, size_t *workspace, struct text why)
-{
-    const struct loaded *loaded;
-    *plan = NULL;
-    *workspace = 0;
-    TRY(image_load(gpu, kernel, image, &loaded, why));
-    struct cuda_plan *made = malloc(sizeof *made);
-    if (!made)
-        return fail(why, ATTEST_ERROR_MEMORY, "no memory for a plan");
-    *made = (struct cuda_plan){.gpu = gpu, .kernel = kernel, .image = *image, .loaded = loaded, .problem = *p};
-    attest_cuda_args *args = &made->args;
-    args_fill(args, p, kernel, image);
-    int64_t room = (int64_t)gpu->info.multiprocessors * loaded->blocks, blocks = args->tiles;
-    if (kernel->launch == ATTEST_LAUNCH_PERSISTENT && blocks > room)
-        blocks = room;
-    if (kernel->launch == ATTEST_LAUNCH_SPLIT || kernel->launch == ATTEST_LAUNCH_JOINED) {
-        split(args, p, kernel, image, loaded, gpu->info.multiprocessors);
-        blocks *= args->splits;
-        if (args->splits > 1 && kernel->launch == ATTEST_LAUNCH_SPLIT)
-            *workspace = (size_t)blocks * image->facts.tile_q * image->partial * sizeof(float);
-    }
-    made->early = kernel->options & ATTEST_CUDA_PDL && gpu->info.compute >= 90 && gpu->driver->launch_with;
-    made->blocks = made->grid[0] = (unsigned)blocks;
-    made->grid[1] = made->grid[2] = 1;
-    if (is_in_three_dimensions(kernel)) {
-        int64_t cluster = image->cluster > 1 ? image->cluster : 1;
-        made->grid[0] = (unsigned)(kernel->launch == ATTEST_LAUNCH_JOINED ? args->tiles_q * args->splits
-                                                                          : ceil_div(args->tiles_q, cluster) * cluster);
-        made->grid[1] = (unsigned)args->slots;
-        made->grid[2] = (unsigned)args->batch;
-    }
-    *plan = made;
-    return ATTEST_OK;
-}
-
-void cuda_plan_destroy(struct cuda_plan *plan)
-{
-    free(plan);
-}
-
-struct gpu *cuda_plan_gpu(const struct cuda_plan *plan)
-{
-    return plan->gpu;
-}
-
-uint32_t cuda_plan_align(const struct cuda_plan *plan)
-{
-    return plan->image.align;
-}
-
-void cuda_plan_describe(const struct cuda_plan *plan, char *text, size_t size)
-{
-    const attest_cuda_args *args = &plan->args;
-    char how[96] = "", why[64];
-    if (plan->kernel->launch == ATTEST_LAUNCH_PERSISTENT)
-        snprintf(how, sizeof how, " for %d tiles", args->tiles);
-    if (args->splits > 1)
-        snprintf(how, sizeof how, " for %d tiles in %d pieces of %d keys", args->tiles, args->splits, args->split_keys);
-    cuda_tiles_explain(plan->gpu, plan->kernel, &plan->image, &plan->problem, why, sizeof why);
-    snprintf(text, size, "tiles of %ux%u%s, %u block%s of %u threads%s", plan->image.facts.tile_q, plan->image.facts.tile_kv, why,
-             plan->blocks, plan->blocks == 1 ? "" : "s", plan->image.facts.threads, how);
-}
-
 /* ---- tensor maps ----------------------------------------------------------------------------------------------------------- */
 
 /* One tensor as cuTensorMapEncodeTiled wants it: sizes and strides from the innermost dimension on. */
@@ -203,13 +141,18 @@ struct view {
     uint32_t box[5];
 };
 
-static struct view view_get(const struct cuda_plan *plan, const attest_tensors *t, uint32_t index)
+static const void *map_data(const struct cuda_plan *plan, const attest_tensors *t, uint32_t index)
+{
+    char tensor = plan->kernel->map_tensor[index];
+    return tensor == 'q' ? t->q : tensor == 'k' ? t->k : tensor == 'v' ? t->v : t->o;
+}
+
+static struct view view_get(const struct cuda_plan *plan, const void *data, uint32_t index)
 {
     const attest_problem *p = &plan->problem;
     char tensor = plan->kernel->map_tensor[index];
     bool of_rows = tensor == 'q' || tensor == 'o';
     const int64_t *stride = tensor == 'q' ? p->stride_q : tensor == 'k' ? p->stride_k : tensor == 'v' ? p->stride_v : p->stride_o;
-    const void *data = tensor == 'q' ? t->q : tensor == 'k' ? t->k : tensor == 'v' ? t->v : t->o;
     int64_t pack = of_rows ? plan->args.pack : 1, dim = tensor == 'q' || tensor == 'k' ? p->dim : p->dim_v;
     int64_t rows = of_rows ? p->seq_q : p->seq_kv, outer = p->batch, heads = of_rows ? p->heads_q : p->heads_kv,
             box_rows = plan->image.map_rows[index] / pack;
@@ -242,12 +185,19 @@ static struct view view_get(const struct cuda_plan *plan, const attest_tensors *
     return view;
 }
 
+static attest_status map_trouble(const struct cuda_plan *plan, uint32_t index, cu_result result, struct text why)
+{
+    char what[64];
+    snprintf(what, sizeof what, "there is no tensor map of tensors.%c", plan->kernel->map_tensor[index]);
+    return gpu_result(plan->gpu, result, what, why);
+}
+
 static attest_status maps_encode(const struct cuda_plan *plan, const attest_tensors *t, attest_cuda_maps *maps, struct text why)
 {
     static const uint32_t steps[5] = {1, 1, 1, 1, 1};
     memset(maps, 0, sizeof *maps);
     for (uint32_t i = 0; i < plan->kernel->map_count; i++) {
-        struct view view = view_get(plan, t, i);
+        struct view view = view_get(plan, map_data(plan, t, i), i);
         uint32_t swizzle = plan->kernel->map_swizzle[i];
         int type = view.dtype == ATTEST_F32 ? CU_MAP_F32 : view.dtype == ATTEST_F16 ? CU_MAP_F16 : CU_MAP_BF16;
         const void *data = view.data ? view.data : t->o; /* K and V without a key: nobody looks */
@@ -258,13 +208,104 @@ static attest_status maps_encode(const struct cuda_plan *plan, const attest_tens
                                                          : swizzle == 32 ? 1
                                                                          : 0,
                                                          CU_MAP_PROMOTE_128, 0);
-        if (result != 0) {
-            char what[64];
-            snprintf(what, sizeof what, "there is no tensor map of tensors.%c", plan->kernel->map_tensor[i]);
-            return gpu_result(plan->gpu, result, what, why);
-        }
+        if (result != 0)
+            return map_trouble(plan, i, result, why);
     }
     return ATTEST_OK;
+}
+
+/* What a plan can know of its maps. It takes the driver several times as long to encode a map as to replace the address in one. Where that
+ * cannot be done, or fails, maps are encoded in every run, which then says what is the matter. */
+static bool maps_prepare(struct cuda_plan *plan)
+{
+    void *anywhere = (void *)(uintptr_t)(1 << 20);
+    const attest_tensors t = {.q = anywhere, .k = anywhere, .v = anywhere, .o = anywhere};
+    bool pushed, made;
+    if (!plan->kernel->map_count || !plan->gpu->driver->map_move || gpu_enter(plan->gpu, &pushed, (struct text){0}) != ATTEST_OK)
+        return false;
+    made = maps_encode(plan, &t, &plan->maps, (struct text){0}) == ATTEST_OK;
+    gpu_leave(plan->gpu, pushed);
+    return made;
+}
+
+static attest_status maps_get(const struct cuda_plan *plan, const attest_tensors *t, attest_cuda_maps *maps, struct text why)
+{
+    if (!plan->mapped || !t->k || !t->v)
+        return maps_encode(plan, t, maps, why);
+    *maps = plan->maps;
+    for (uint32_t i = 0; i < plan->kernel->map_count; i++) {
+        cu_result result = plan->gpu->driver->map_move(&maps->map[i], (void *)(uintptr_t)map_data(plan, t, i));
+        if (result != 0)
+            return map_trouble(plan, i, result, why);
+    }
+    return ATTEST_OK;
+}
+
+/* ---- making one ---------------------------------------------------------------------------------------------------------------- */
+
+attest_status cuda_plan_create(struct gpu *gpu, const attest_cuda_kernel *kernel, const attest_cuda_image *image,
+                               const attest_problem *p, struct cuda_plan **plan, size_t *workspace, struct text why)
+{
+    const struct loaded *loaded;
+    *plan = NULL;
+    *workspace = 0;
+    TRY(image_load(gpu, kernel, image, &loaded, why));
+    struct cuda_plan *made = aligned_alloc(_Alignof(struct cuda_plan), sizeof *made); /* the maps want it */
+    if (!made)
+        return fail(why, ATTEST_ERROR_MEMORY, "no memory for a plan");
+    *made = (struct cuda_plan){.gpu = gpu, .kernel = kernel, .image = *image, .loaded = loaded, .problem = *p};
+    attest_cuda_args *args = &made->args;
+    args_fill(args, p, kernel, image);
+    int64_t room = (int64_t)gpu->info.multiprocessors * loaded->blocks, blocks = args->tiles;
+    if (kernel->launch == ATTEST_LAUNCH_PERSISTENT && blocks > room)
+        blocks = room;
+    if (kernel->launch == ATTEST_LAUNCH_SPLIT || kernel->launch == ATTEST_LAUNCH_JOINED) {
+        split(args, p, kernel, image, loaded, gpu->info.multiprocessors);
+        blocks *= args->splits;
+        if (args->splits > 1 && kernel->launch == ATTEST_LAUNCH_SPLIT)
+            *workspace = (size_t)blocks * image->facts.tile_q * image->partial * sizeof(float);
+    }
+    made->early = kernel->options & ATTEST_CUDA_PDL && gpu->info.compute >= 90 && gpu->driver->launch_with;
+    made->blocks = made->grid[0] = (unsigned)blocks;
+    made->grid[1] = made->grid[2] = 1;
+    if (is_in_three_dimensions(kernel)) {
+        int64_t cluster = image->cluster > 1 ? image->cluster : 1;
+        made->grid[0] = (unsigned)(kernel->launch == ATTEST_LAUNCH_JOINED ? args->tiles_q * args->splits
+                                                                          : ceil_div(args->tiles_q, cluster) * cluster);
+        made->grid[1] = (unsigned)args->slots;
+        made->grid[2] = (unsigned)args->batch;
+    }
+    made->mapped = maps_prepare(made);
+    *plan = made;
+    return ATTEST_OK;
+}
+
+void cuda_plan_destroy(struct cuda_plan *plan)
+{
+    free(plan);
+}
+
+struct gpu *cuda_plan_gpu(const struct cuda_plan *plan)
+{
+    return plan->gpu;
+}
+
+uint32_t cuda_plan_align(const struct cuda_plan *plan)
+{
+    return plan->image.align;
+}
+
+void cuda_plan_describe(const struct cuda_plan *plan, char *text, size_t size)
+{
+    const attest_cuda_args *args = &plan->args;
+    char how[96] = "", why[64];
+    if (plan->kernel->launch == ATTEST_LAUNCH_PERSISTENT)
+        snprintf(how, sizeof how, " for %d tiles", args->tiles);
+    if (args->splits > 1)
+        snprintf(how, sizeof how, " for %d tiles in %d pieces of %d keys", args->tiles, args->splits, args->split_keys);
+    cuda_tiles_explain(plan->gpu, plan->kernel, &plan->image, &plan->problem, why, sizeof why);
+    snprintf(text, size, "tiles of %ux%u%s, %u block%s of %u threads%s", plan->image.facts.tile_q, plan->image.facts.tile_kv, why,
+             plan->blocks, plan->blocks == 1 ? "" : "s", plan->image.facts.threads, how);
 }
 
 /* ---- alignment ------------------------------------------------------------------------------------------------------------- */
@@ -345,7 +386,7 @@ attest_status cuda_run(const struct cuda_plan *plan, const attest_tensors *t, vo
     bool pushed;
     TRY(gpu_enter(plan->gpu, &pushed, why));
     if (plan->kernel->map_count) {
-        attest_status status = maps_encode(plan, t, &maps, why);
+        attest_status status = maps_get(plan, t, &maps, why);
         if (status != ATTEST_OK) {
             gpu_leave(plan->gpu, pushed);
             return status;

@@ -32,12 +32,12 @@ struct fake_map {
 
 struct fake_cuda {
     /* What happened. */
-    int inits, loads, unloads, launches, graph_launches, captures, waits, maps, streams, events, graphs;
+    int inits, loads, unloads, launches, graph_launches, captures, waits, maps, moves, streams, events, graphs;
     long allocations;                         /* that were not freed */
     int depth;                                /* contexts that were pushed and not popped, of all threads */
     char last_image[16];                      /* the first bytes of the last image that was loaded */
     struct fake_launch launch[FAKE_LAUNCHES]; /* the last FAKE_LAUNCHES, by number modulo that */
-    struct fake_map map[FAKE_MAPS];
+    struct fake_map map[FAKE_MAPS];           /* that were encoded or moved, by the sum of both */
 
     /* What is to happen: the next call of the function fails with this result, or with sticky every call from then on. */
     int fail_load, fail_launch, fail_combine, fail_alloc, fail_wait, fail_map, fail_instantiate;

@@ -576,6 +576,18 @@ int cuLaunchKernelEx(const struct config *config, void *function, void **paramet
     return launch(function, config->grid, config->block, config->shared, config->stream, early, cluster, parameters);
 }
 
+/* A map is 128 bytes, of which the first are the number of what it was made of. */
+static void map_write(void *map, const struct fake_map *made, int *count)
+{
+    memset(map, 0xab, 128);
+    pthread_mutex_lock(&lock);
+    int number = fake_cuda.maps + fake_cuda.moves;
+    fake_cuda.map[number % FAKE_MAPS] = *made;
+    ++*count;
+    pthread_mutex_unlock(&lock);
+    memcpy(map, &number, sizeof number);
+}
+
 int cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address, const uint64_t *sizes, const uint64_t *strides,
                            const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill);
 int cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address, const uint64_t *sizes, const uint64_t *strides,
@@ -598,9 +610,24 @@ int cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address, co
         if (i)
             made.strides[i - 1] = strides[i - 1];
     }
+    map_write(map, &made, &fake_cuda.maps);
+    return 0;
+}
+
+int cuTensorMapReplaceAddress(void *map, void *address);
+int cuTensorMapReplaceAddress(void *map, void *address)
+{
+    BEGIN;
+    int failure = take(&fake_cuda.fail_map), number;
+    if (failure)
+        return failure;
+    if ((uintptr_t)map % 64 || (uintptr_t)address % 16)
+        return 1;
+    memcpy(&number, map, sizeof number);
     pthread_mutex_lock(&lock);
-    fake_cuda.map[fake_cuda.maps++ % FAKE_MAPS] = made;
+    struct fake_map made = fake_cuda.map[number % FAKE_MAPS];
     pthread_mutex_unlock(&lock);
-    memset(map, 0xab, 128);
+    made.address = address;
+    map_write(map, &made, &fake_cuda.moves);
     return 0;
 }
