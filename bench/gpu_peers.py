@@ -2,6 +2,7 @@
 """Times attest and PyTorch's attention backends in turns on one NVIDIA GPU, and writes down everything that was measured.
 
     python3 bench/gpu_peers.py [--library build/libattest.so] [--quick] [--groups own,decode] [--kernel PATTERN] [--out FILE.json]
+    python3 bench/gpu_peers.py --errors 16       errors alone, over so many sets of inputs for each problem
 
 Needs python3 with torch and numpy. For each problem of gpu_shapes.txt everybody gets the same inputs, and has its answer compared
 with float64. Its calls are captured into a CUDA graph, each call of which has inputs and an output of its own, so many that they are
@@ -231,7 +232,7 @@ class Entry:
         self.call = call
         self.result = result
         self.outputs = {}
-        self.means, self.heads = [], []
+        self.means, self.heads, self.worsts = [], [], []
 
     def check(self, problem, tensors, answer):
         """Adds the errors of one set of inputs against float64. False if the answer is wrong."""
@@ -243,9 +244,10 @@ class Entry:
         if not worst <= TOLERANCE[problem.dtype]:
             self.result["wrong"] = f"maximum error {worst}"
             return False
+        self.worsts.append(worst)
         self.means.append(error.mean().item())
         self.heads.append(error.amax((-2, -1)).mean().item())
-        self.result.update(max_error=max(worst, self.result.get("max_error", 0)), head_error=statistics.fmean(self.heads),
+        self.result.update(max_error=max(self.worsts), set_error=statistics.fmean(self.worsts), head_error=statistics.fmean(self.heads),
                            mean_error=statistics.fmean(self.means))
         return True
 
@@ -301,10 +303,10 @@ def succeeds(name, results, work):
             return False
 
 
-def check_all(problem, sets, entries, results):
-    """The entries that can run the problem and are right. The errors are written into their results."""
+def check_all(problem, sets, count, entries, results):
+    """The entries that can run the problem and are right, over `count` sets of inputs. The errors are written into their results."""
     left = entries
-    for number in range(checked_sets(problem)):
+    for number in range(count):
         tensors = sets[number] if number < len(sets) else inputs(problem, number)
         answer = exact(problem, *tensors[:3])
         left = {name: entry for name, entry in left.items()
@@ -338,10 +340,16 @@ def entries_of(problem, words, attest, kernel, candidates):
 def run_cell(group, problem, words, attest, settings, kernel):
     """All rounds of one problem: the cell of the JSON file."""
     count = settings.get("sets") or max(SETS_LEAST, min(SETS_MOST, -(-ROTATED_BYTES // set_bytes(problem))))
+    count = 1 if settings.get("errors") else count
     sets = [inputs(problem, seed) for seed in range(count)]
     entries, results = entries_of(problem, words, attest, kernel, settings.get("candidates"))
     results.update({name: entry.result for name, entry in entries.items()})
-    ready = [entry for name, entry in check_all(problem, sets, entries, results).items()
+    checked = max(settings.get("errors", 1), checked_sets(problem))
+    right = check_all(problem, sets, checked, entries, results)
+    cell = {"group": group, "problem": str(problem), "sets": count, "checked_sets": checked, "contenders": results}
+    if settings.get("errors"):
+        return cell
+    ready = [entry for name, entry in right.items()
              if succeeds(name, results, lambda entry=entry: entry.capture(sets, settings["sample_ms"]))]
 
     order = random.Random(1)
@@ -353,7 +361,7 @@ def run_cell(group, problem, words, attest, settings, kernel):
     for entry in ready:
         if "kernel" in entry.result:
             entry.result["replayed_bits_hold"] = entry.replayed_bits_hold(sets)
-    return {"group": group, "problem": str(problem), "sets": count, "checked_sets": checked_sets(problem), "contenders": results}
+    return cell
 
 
 # ------------------------------------------------------------------------------------------------------------------ main
@@ -407,6 +415,7 @@ def main():
     options.add_argument("--rounds", type=int, help=f"default {ROUNDS}, with --quick {QUICK_ROUNDS}")
     options.add_argument("--seconds", type=float, default=math.inf, help="begin no further problem after so many")
     options.add_argument("--sets", type=int, help="sets of tensors taken in turn; few enough stay in the cache, as after a projection")
+    options.add_argument("--errors", type=int, metavar="SETS", help="time nothing: errors alone, over at least so many sets of inputs")
     options.add_argument("--out", help="the JSON file; default bench/results/GPU.json, and none if not everything is run")
     arguments = options.parse_args()
     if not os.path.exists(arguments.library):
@@ -434,7 +443,8 @@ def main():
         "versions": {"attest": attest.version(), "pytorch": describe_torch()},
         "cells": [],
     }
-    settings.update({name: value for name, value in (("kernel", arguments.kernel), ("sets", arguments.sets), ("candidates", arguments.candidates))
+    settings.update({name: value for name, value in (("kernel", arguments.kernel), ("sets", arguments.sets), ("candidates", arguments.candidates),
+                                                   ("errors", arguments.errors))
                      if value})
 
     started = time.time()
@@ -443,19 +453,21 @@ def main():
             document["left_out"] = [str(problem) for _, problem, _ in shapes[number:]]
             print(f"{len(document['left_out'])} problems are left out: {arguments.seconds:g} s are over", file=sys.stderr)
             break
-        words = [] if arguments.no_ladder else words
+        words = [] if arguments.no_ladder or arguments.errors else words
         cell = run_cell(group, problem, words, attest, settings, arguments.kernel)
         document["cells"].append(cell)
-        print(f"{time.time() - started:4.0f} s  " + "  ".join(gpu_table.row(cell)), file=sys.stderr, flush=True)
+        row = gpu_table.errors_row(cell) if arguments.errors else gpu_table.row(cell)
+        print(f"{time.time() - started:4.0f} s  " + "  ".join(row), file=sys.stderr, flush=True)
         gc.collect()  # graphs hold memory
         torch.cuda.empty_cache()
     document["machine"]["clocks_end"] = smi()
     document["seconds"] = round(time.time() - started)
-    gpu_table.summarise(document)
+    if not arguments.errors:
+        gpu_table.summarise(document)
     print(gpu_table.text(document))
 
     everything = not (arguments.quick or arguments.groups or arguments.problem or arguments.kernel or arguments.sets)
-    slug = re.sub(r"[^a-z0-9]+", "-", document["machine"]["gpu"].lower()).strip("-")
+    slug = re.sub(r"[^a-z0-9]+", "-", document["machine"]["gpu"].lower()).strip("-") + ("-errors" if arguments.errors else "")
     out = arguments.out or (os.path.join(HERE, "results", slug + ".json") if everything else None)
     if out:
         document_write(document, out)

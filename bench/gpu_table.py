@@ -48,7 +48,8 @@ def rate(cell, name="attest"):
 
 
 def error_ratio(cell, kind, peer, name="attest"):
-    """attest's error against float64 over that of a peer; `kind` is max, head (the largest of a head, in the mean of all heads) or mean."""
+    """attest's error against float64 over that of a peer. `kind` is max; set, the largest of a set of inputs, in the mean of all sets; head,
+    the largest of a head, in the mean of all heads; or mean."""
     mine, other = (cell["contenders"].get(who, {}).get(kind + "_error") for who in (name, peer))
     return mine / other if mine is not None and other else None
 
@@ -186,6 +187,50 @@ def row(cell):
     return head + [number_words(error_ratio(cell, kind, main_peer(cell)), ".2f") for kind in ("max", "head", "mean")]
 
 
+ERROR_KINDS = {"max": "largest of all", "set": "of a set", "head": "of a head", "mean": "mean"}
+ERROR_BOUND = 1.1
+
+
+def errors_row(cell):
+    """Ratios of errors, attest's and FlashAttention-2's, to those of the peer that attest is held against."""
+    head = [words_of(cell), problem_of(cell).dtype, short_name(cell, cell["contenders"]["attest"].get("kernel", "-")), str(cell["checked_sets"])]
+    return head + [number_words(error_ratio(cell, kind, main_peer(cell), name), ".3f") for name in ("attest", "flash") for kind in ERROR_KINDS]
+
+
+def errors_summary(document):
+    """(who, kind, the largest ratio, where it is, on how many shapes it is above the bound, of how many)"""
+    rows = []
+    for name in ("attest", "flash"):
+        for kind in ERROR_KINDS:
+            found = [(value, f"{words_of(cell)}, {problem_of(cell).dtype}") for cell in document["cells"]
+                     if (value := error_ratio(cell, kind, main_peer(cell), name)) is not None]
+            if found:
+                rows.append((TITLES[name], ERROR_KINDS[kind], *max(found), sum(value > ERROR_BOUND for value, _ in found), len(found)))
+    return rows
+
+
+def errors_markdown(document):
+    machine, versions, torch = document["machine"], document["versions"], document["versions"]["pytorch"]
+    out = [f"{machine['gpu']}, attest {versions['attest']['version']} ({versions['attest']['build_id']}), PyTorch {torch['version']} with cuDNN "
+           f"{torch['cudnn']}; {len(document['cells'])} shapes, at least {document['settings']['errors']} sets of inputs of each, {document['date']}.", "",
+           f"| error | of | at most | at | above {ERROR_BOUND} |", "|---|---|---|---|---|"]
+    return "\n".join(out + [f"| {kind} | {who} | {worst:.3f} | {where} | {above} of {count} |"
+                            for who, kind, worst, where, above, count in errors_summary(document)])
+
+
+def errors_text(document):
+    """The table of a run without times (gpu_peers.py --errors)."""
+    lines = [["shape", "dtype", "kernel", "sets"] + [f"{who}: {kind}" for who in ("attest", "FA-2") for kind in ERROR_KINDS]]
+    lines += [errors_row(cell) for cell in document["cells"]]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    out = ["  ".join(word.ljust(width) for word, width in zip(line, widths)).rstrip() for line in lines]
+    out += ["", "Errors against float64 over cuDNN's (f32: over memory-efficient's): the largest over all sets of inputs, the largest of a set in the",
+            "mean of all sets, the largest of a head in the mean of all heads, and the mean.", ""]
+    out += [f"{who}, {kind}: at most {worst:.3f} ({where}), above {ERROR_BOUND} on {above} of {count}"
+            for who, kind, worst, where, above, count in errors_summary(document)]
+    return "\n".join(out + [f"SKIPPED  {line}" for line in unavailable_lines(document)])
+
+
 def mean_lines(document):
     """Geometric means over the groups of more than one shape."""
     groups = dict.fromkeys(cell["group"] for cell in document["cells"])
@@ -242,6 +287,8 @@ def unavailable_lines(document):
 
 
 def text(document):
+    if document["settings"].get("errors"):
+        return errors_text(document)
     lines = [HEADER] + [row(cell) for cell in document["cells"]]
     widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
     out = ["  ".join(word.ljust(width) for word, width in zip(line, widths)).rstrip() for line in lines]
@@ -262,6 +309,8 @@ def text(document):
 
 
 def markdown(document):
+    if document["settings"].get("errors"):
+        return errors_markdown(document)
     machine, versions = document["machine"], document["versions"]
     torch = versions["pytorch"]
     out = [f"{machine['gpu']}, attest {versions['attest']['version']} ({versions['attest']['build_id']}), PyTorch {torch['version']} with cuDNN "
