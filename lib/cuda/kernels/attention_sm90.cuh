@@ -25,7 +25,7 @@ constexpr int SLAB = 64, SLABS = (D + SLAB - 1) / SLAB, PITCH = SLAB * 2; // a r
 constexpr int Q_SLAB = TILE_Q * PITCH, KV_SLAB = KEYS * PITCH, Q_BYTES = SLABS * Q_SLAB, KV_BYTES = SLABS * KV_SLAB;
 constexpr float LOG2_E = 1.4426950408889634f, LN_2 = 0.6931471805599453f;
 constexpr unsigned ALL_LANES = 0xffffffffu;
-constexpr float LARGEST = 1024; // weight in 16 bits
+constexpr float LARGEST = 1024; // weight in 16 bits, 2^RISE
 
 static_assert(Q_SLAB % 1024 == 0 && KV_SLAB % 1024 == 0, "the swizzle repeats every 1024 bytes");
 static_assert(KEYS % 16 == 0 && D % 16 == 0, "products go 16 deep");
@@ -181,19 +181,6 @@ __device__ inline attest_span seen_by_all(const attest_cuda_args &args, const at
     return all;
 }
 
-/* ---- the order of tiles ---- */
-
-// The greatest.
-__device__ inline int common_divisor(int a, int b)
-{
-    while (b) {
-        const int rest = a - attest_divide(a, b) * b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* ---- products ---- */
 
 // S = Q K^T, begun. Q and K are where they are in units of 16 bytes, as descriptors have it.
@@ -334,21 +321,6 @@ __device__ inline void blank(uint32_t v_at, const attest_span &seen, int first, 
 
 /* ---- m and O ---- */
 
-// The largest of a thread's scores of each of its rows.
-template <int COUNT> __device__ inline void largest(const float (&S)[COUNT], float (&most)[2])
-{
-    float of[2][2]; // of even and of odd columns: more that can be done at a time
-#pragma unroll
-    for (int n = 0; n < 4; n++)
-        of[n / 2][n % 2] = S[n];
-#pragma unroll
-    for (int n = 4; n < COUNT; n++)
-        of[n / 2 % 2][n % 2] = fmaxf(of[n / 2 % 2][n % 2], S[n]);
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-        most[half] = fmaxf(of[half][0], of[half][1]);
-}
-
 // The new maximum m, and `base`, which is m c; `carry` is what O and l so far are to be multiplied with.
 template <int COUNT> __device__ inline void raise(const float (&S)[COUNT], Rows &rows, float (&carry)[2], float (&base)[2], float c)
 {
@@ -442,7 +414,7 @@ __device__ inline void transpose_quad(uint32_t (&pairs)[4])
 }
 
 // O of one of a thread's two rows is normalised and written. Four lanes have a row, and give it to each other in pieces of 16 bytes.
-template <bool WHOLE> // all columns are there
+template <bool WHOLE, bool AT_ONCE> // all columns are there; 16 bytes are one store
 __device__ inline void write_columns(const attest_cuda_args &args, uint16_t *to, const Output &O, int half, float factor,
                                      bool there)
 {
@@ -456,19 +428,22 @@ __device__ inline void write_columns(const attest_cuda_args &args, uint16_t *to,
         if (!there)
             continue;
         const int chunk = n + threadIdx.x % 4;
-        if (WHOLE)
+        if (WHOLE && AT_ONCE)
             store_16(to + chunk * 8, pairs);
+        else if (WHOLE)
+            *reinterpret_cast<uint4 *>(to + chunk * 8) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
         else
             write_chunk(args, to, chunk, pairs);
     }
 }
 
+template <bool AT_ONCE = false>
 __device__ inline void write_row(const attest_cuda_args &args, uint16_t *to, const Output &O, int half, float factor, bool there)
 {
     if (args.dim_v == D)
-        write_columns<true>(args, to, O, half, factor, there);
+        write_columns<true, AT_ONCE>(args, to, O, half, factor, there);
     else
-        write_columns<false>(args, to, O, half, factor, there);
+        write_columns<false, AT_ONCE>(args, to, O, half, factor, there);
 }
 
 /* ---- blocks that are one tile ---- */

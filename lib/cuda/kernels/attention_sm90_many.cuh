@@ -55,6 +55,21 @@ __device__ inline float log2_fast(float x)
 #endif
 }
 
+// The largest of a thread's scores of each of its rows.
+template <int COUNT> __device__ inline void largest(const float (&S)[COUNT], float (&most)[2])
+{
+    float of[2][2]; // of even and of odd columns: more that can be done at a time
+#pragma unroll
+    for (int n = 0; n < 4; n++)
+        of[n / 2][n % 2] = S[n];
+#pragma unroll
+    for (int n = 4; n < COUNT; n++)
+        of[n / 2 % 2][n % 2] = fmaxf(of[n / 2 % 2][n % 2], S[n]);
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        most[half] = fmaxf(of[half][0], of[half][1]);
+}
+
 constexpr float FAR = D <= 128 ? 40 : 32, FAR_OF_KEY = 24.0f / 256; // with many columns of V there is time for raising m
 
 // For rows that see up to so many keys.
@@ -64,7 +79,7 @@ __device__ inline float far_of(int keys)
 }
 
 // Up to where scores may be for m to stay as it is: weights are then at most 1, or `far` times what they are on average, and at most
-// LARGEST. With m its largest score, a row's largest weight is 1, and not rounded; below that it may be rounded like the others as long as
+// 2^RISE. With m its largest score, a row's largest weight is 1, and not rounded; below that it may be rounded like the others as long as
 // they are as many as to count for more. What weights are on average is seen from a lane's own sums, of a quarter of `keys`, where m has
 // been raised last. `unit` is 1 / c. Where a row has few keys, one of them counts for more: `far` is FAR at most.
 __device__ inline void limits_of(const Rows &rows, const bool (&rises)[2], float unit, float far, int keys, float (&limit)[2])
@@ -134,7 +149,7 @@ __device__ inline void write_rows(const attest_cuda_args &args, const attest_til
         const int row = r + half * 8;
         const float factor = finish_row(args, tile, row, rows.m[half], rows.l[half], threadIdx.x % 4 == 0);
         uint16_t *to = row_of_o(args, tile, row);
-        write_row(args, to, O, half, factor, row < tile.row_end);
+        write_row<true>(args, to, O, half, factor, row < tile.row_end);
     }
 }
 

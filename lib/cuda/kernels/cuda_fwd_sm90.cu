@@ -138,8 +138,13 @@ __device__ inline int heads_together(const attest_cuda_args &args)
 {
     if (args.window_right >= args.seq_kv)
         return 1;
-    const int two_rounds = 2 * (int)gridDim.x;
-    return min(attest_divide(two_rounds, common_divisor(two_rounds, args.tiles_q)), args.batch * args.slots);
+    int a = 2 * (int)gridDim.x, b = args.tiles_q; // their greatest common divisor
+    while (b) {
+        const int rest = a - attest_divide(a, b) * b;
+        a = b;
+        b = rest;
+    }
+    return min(attest_divide(2 * (int)gridDim.x, a), args.batch * args.slots);
 }
 
 __device__ inline attest_tile tile_get(const attest_cuda_args &args, int together, int index)
@@ -295,6 +300,21 @@ __device__ inline void copy_all(const attest_cuda_args &args, const attest_cuda_
 }
 
 /* ---- weights ---- */
+
+// The largest of a thread's scores of each of its rows.
+__device__ inline void largest(const Scores &S, float (&most)[2])
+{
+    float of[2][2]; // of even and of odd columns: more that can be done at a time
+#pragma unroll
+    for (int n = 0; n < 4; n++)
+        of[n / 2][n % 2] = S[n];
+#pragma unroll
+    for (int n = 4; n < KEYS / 2; n++)
+        of[n / 2 % 2][n % 2] = fmaxf(of[n / 2 % 2][n % 2], S[n]);
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        most[half] = fmaxf(of[half][0], of[half][1]);
+}
 
 // Rows.m is in units of log2 here, rounded: what a weight takes nothing for but one multiplication and addition of its score.
 // The new maximum m of rows that rise, and `base`, which is m, or 0 without a key yet; `carry` is what O so far is to be multiplied with,
@@ -600,12 +620,12 @@ __device__ inline void write_rows(const attest_cuda_args &args, const Note &note
     if (args.dim_v != D) {
 #pragma unroll
         for (int half = 0; half < 2; half++)
-            write_columns<false>(args, to[half], O, half, factor[half], half * 8 < rows);
+            write_columns<false, true>(args, to[half], O, half, factor[half], half * 8 < rows);
         return;
     }
 #pragma unroll
     for (int half = 0; half < 2; half++)
-        write_columns<true>(args, to[half], O, half, factor[half], half * 8 < rows);
+        write_columns<true, true>(args, to[half], O, half, factor[half], half * 8 < rows);
 }
 
 // Where a warpgroup is: a block of keys of a tile.

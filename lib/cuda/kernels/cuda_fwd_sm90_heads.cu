@@ -137,9 +137,14 @@ __device__ inline Order order_get(const attest_cuda_args &args)
     order.turn = attest_divide(blocks, tiles) * tiles == blocks;
     if (order.turn && !few_rounds)
         return order;
-    const int divisor = common_divisor(2 * blocks, tiles);
-    if (few_rounds || divisor > 1)
-        order.together = min(attest_divide(2 * blocks, divisor), args.batch * args.slots); // an even number of whole rounds
+    int a = 2 * blocks, b = tiles; // their greatest common divisor
+    while (b) {
+        const int rest = a - attest_divide(a, b) * b;
+        a = b;
+        b = rest;
+    }
+    if (few_rounds || a > 1)
+        order.together = min(attest_divide(2 * blocks, a), args.batch * args.slots); // an even number of whole rounds
     return order;
 }
 
