@@ -148,22 +148,28 @@ tool-tests: $(TOOL_TESTS)
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
 # ---- set-up, tests, proof, benchmarks ------------------------------------------------------------------------------------------
+# Tools that look into CUDA images, where the toolkit came without them; behind those that are there.
+CUDA_TOOLS := $(BUILD)/cuda-tools
+WITH_TOOLS  = PATH="$$PATH:$(abspath $(CUDA_TOOLS))/bin"
+
 # Those that take more than a quarter of a minute are begun first, the longest of all before the others, so that no processor waits for
 # them at the end. Threads that wait for others sleep: with the default they turn in circles, on processors that another test wants.
-LONGEST := $(patsubst %,tests/%.t,selftest sanitize aarch64 cuda_sm90_kernels cuda_build verify fuzz races speed cuda_tensor_kernels evolve \
+LONGEST := $(patsubst %,tests/%.t,selftest sanitize aarch64 cuda_sm90_kernels cuda_build verify fuzz races speed cuda_tensor_kernels evolve amx \
     cuda_template cuda_kernels exhaustive correctness determinism random new stages relations)
 test:       ## install what is missing, build, and run the test suite (about 10 minutes on 2 cores, with CUDA images)
 	@scripts/deps.sh build test
+	@scripts/cuda_tools.sh $(CUDA_TOOLS)
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests tool-tests
-	@BUILD=$(BUILD) CC="$(CC)" OMP_WAIT_POLICY=passive prove --timer --comments --jobs $(JOBS) $(PROVE_FLAGS) $(LONGEST) $(filter-out $(LONGEST),$(sort $(wildcard tests/*.t)))
+	@$(WITH_TOOLS) BUILD=$(BUILD) CC="$(CC)" OMP_WAIT_POLICY=passive prove --timer --comments --jobs $(JOBS) $(PROVE_FLAGS) $(LONGEST) $(filter-out $(LONGEST),$(sort $(wildcard tests/*.t)))
 
 test-long:  ## the same tests with the long variants: bigger shapes, more random draws, longer fuzzing
 	@ATTEST_TEST_LONG=1 $(MAKE) --no-print-directory test
 
 prove:      ## install what is missing, build, prove every kernel this machine can run, write the report (under 10 minutes on 2 cores)
 	@scripts/deps.sh build prove
+	@scripts/cuda_tools.sh $(CUDA_TOOLS)
 	@$(MAKE) --no-print-directory -j$(JOBS) all
-	@$(BUILD)/attest prove '*' --state $(BUILD)/proofs; status=$$?; \
+	@$(WITH_TOOLS) $(BUILD)/attest prove '*' --state $(BUILD)/proofs; status=$$?; \
 	    $(BUILD)/attest report --state $(BUILD)/proofs --out $(BUILD)/report.html && exit $$status
 
 bench-peers: ## install the peers, time them and attest interleaved, print the table, write bench/results JSON

@@ -39,7 +39,7 @@ if [ ! -x "${EMULATED_PROGRAM:-}" ]; then
     # nvcc makes one instruction of a product and a sum, where it can; so does g++ then, where the CPU has such an instruction.
     fused=$(grep -qsw fma /proc/cpuinfo && echo -mfma) || fused=
     # shellcheck disable=SC2086
-    g++ -std=c++17 -O2 -Wall -Wno-unknown-pragmas -Wno-psabi -ffp-contract=fast $fused ${EMULATED_CXXFLAGS:-} -I"$work/include" -Itests/cuda \
+    g++ -std=c++17 -O1 -Wall -Wno-unknown-pragmas -Wno-psabi -ffp-contract=fast $fused ${EMULATED_CXXFLAGS:-} -I"$work/include" -Itests/cuda \
         -include "$work/manifest.h" -DKERNEL="\"$work/kernel.cu\"" -c tests/cuda/emulated_kernel.cpp -o "$work/kernel.o"
     # shellcheck disable=SC2086
     g++ -fopenmp -o "$program" "$work/kernel.o" "$cache/emulate.o" $common "$BUILD/libattest.a" -lm
