@@ -1,19 +1,23 @@
 #!/bin/sh
 # The AMX kernel where there is no AMX: with functions in place of the tile instructions it goes through the gates that ask what a kernel
-# computes. Which instructions it has, and how fast it is, says nothing here.
+# computes.
 . tests/tap.sh
 
-if grep -q avx512_bf16 /proc/cpuinfo 2> /dev/null && grep -q avx512_vbmi /proc/cpuinfo; then
-    gates='build oracle memory determinism correctness'
-    check_exit 3 "attest prove tests/cpu/emulated_amx.c, without speed and profile" \
-        "$BUILD/attest" prove tests/cpu/emulated_amx.c --only "$(echo "$gates" | tr ' ' ,)" --state "$work/state"
-    for gate in $gates; do
-        cat "$work/out" "$work/err" > "$work/log"
-        grep -q "^  $gate  *PASS" "$work/log"
-        result $? "$gate: PASS"
-    done
-else
-    number=$((number + 1))
-    echo "ok $number - the AMX kernel with emulated tiles # SKIP there is no AVX512-BF16 or no AVX512-VBMI here"
+source=tests/cpu/emulated_amx.c kernel=$work/emulated_amx.so
+if ! grep -q avx512_bf16 /proc/cpuinfo 2> /dev/null || ! grep -q avx512_vbmi /proc/cpuinfo; then
+    echo "1..0 # SKIP there is no AVX512-BF16 or no AVX512-VBMI here"
+    exit 0
 fi
+# Built here and not by the build gate, which would compile it under sanitizers too: that takes longer than all the rest.
+# shellcheck disable=SC2046
+check "build the AMX kernel with emulated tiles" "$CC" -std=c11 -D_GNU_SOURCE -DATTEST_STANDALONE -Iinclude -O1 -fPIC -shared -fvisibility=hidden \
+    $(sed -n 's/^ \* attest-flags: //p' $source) $source -o "$kernel" -lm
+gates='build oracle determinism correctness'
+check_exit 3 "attest prove it, without speed and profile" \
+    "$BUILD/attest" prove "$kernel" --only "$(echo "$gates" | tr ' ' ,)" --state "$work/state"
+for gate in $gates; do
+    cat "$work/out" "$work/err" > "$work/log"
+    grep -q "^  $gate  *PASS" "$work/log"
+    result $? "$gate: PASS"
+done
 finish
