@@ -339,8 +339,8 @@ def entries_of(problem, words, attest, kernel, candidates):
 
 def run_cell(group, problem, words, attest, settings, kernel):
     """All rounds of one problem: the cell of the JSON file."""
-    count = settings.get("sets") or max(SETS_LEAST, min(SETS_MOST, -(-ROTATED_BYTES // set_bytes(problem))))
-    count = 1 if settings.get("errors") else count
+    rotated = max(SETS_LEAST, min(SETS_MOST, -(-ROTATED_BYTES // set_bytes(problem))))
+    count = 1 if settings.get("errors") else settings.get("sets") or rotated
     sets = [inputs(problem, seed) for seed in range(count)]
     entries, results = entries_of(problem, words, attest, kernel, settings.get("candidates"))
     results.update({name: entry.result for name, entry in entries.items()})

@@ -8,7 +8,7 @@ rounds everyone gets the same share of its moods; the lowest and the highest rat
 import operator
 
 from cases import parse
-from table import geomean, median, shape_words
+from table import geomean, in_columns, median, shape_words
 
 PEERS = ("cudnn", "flash", "efficient")
 TITLES = {"attest": "attest", "cudnn": "cuDNN", "flash": "FlashAttention-2", "efficient": "memory-efficient"}
@@ -209,10 +209,15 @@ def errors_summary(document):
     return rows
 
 
+def measured_words(document):
+    """Where and what was measured."""
+    attest, torch = document["versions"]["attest"], document["versions"]["pytorch"]
+    return (f"{document['machine']['gpu']}, attest {attest['version']} ({attest['build_id']}), PyTorch {torch['version']} with cuDNN "
+            f"{torch['cudnn']}; {len(document['cells'])} shapes")
+
+
 def errors_markdown(document):
-    machine, versions, torch = document["machine"], document["versions"], document["versions"]["pytorch"]
-    out = [f"{machine['gpu']}, attest {versions['attest']['version']} ({versions['attest']['build_id']}), PyTorch {torch['version']} with cuDNN "
-           f"{torch['cudnn']}; {len(document['cells'])} shapes, at least {document['settings']['errors']} sets of inputs of each, {document['date']}.", "",
+    out = [f"{measured_words(document)}, at least {document['settings']['errors']} sets of inputs of each, {document['date']}.", "",
            f"| error | of | at most | at | above {ERROR_BOUND} |", "|---|---|---|---|---|"]
     return "\n".join(out + [f"| {kind} | {who} | {worst:.3f} | {where} | {above} of {count} |"
                             for who, kind, worst, where, above, count in errors_summary(document)])
@@ -222,8 +227,7 @@ def errors_text(document):
     """The table of a run without times (gpu_peers.py --errors)."""
     lines = [["shape", "dtype", "kernel", "sets"] + [f"{who}: {kind}" for who in ("attest", "FA-2") for kind in ERROR_KINDS]]
     lines += [errors_row(cell) for cell in document["cells"]]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    out = ["  ".join(word.ljust(width) for word, width in zip(line, widths)).rstrip() for line in lines]
+    out = in_columns(lines)
     out += ["", "Errors against float64 over cuDNN's (f32: over memory-efficient's): the largest over all sets of inputs, the largest of a set in the",
             "mean of all sets, the largest of a head in the mean of all heads, and the mean.", ""]
     out += [f"{who}, {kind}: at most {worst:.3f} ({where}), above {ERROR_BOUND} on {above} of {count}"
@@ -290,8 +294,7 @@ def text(document):
     if document["settings"].get("errors"):
         return errors_text(document)
     lines = [HEADER] + [row(cell) for cell in document["cells"]]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
-    out = ["  ".join(word.ljust(width) for word, width in zip(line, widths)).rstrip() for line in lines]
+    out = in_columns(lines)
     out += ["", "attest's time and rate, then times faster than each peer, then its largest error against float64, and the ratios",
             "of its largest error, of the largest of a head in the mean of all, and of the mean error, to cuDNN's (f32: to memory-efficient's).", ""]
     for cell in document["cells"]:
@@ -311,10 +314,7 @@ def text(document):
 def markdown(document):
     if document["settings"].get("errors"):
         return errors_markdown(document)
-    machine, versions = document["machine"], document["versions"]
-    torch = versions["pytorch"]
-    out = [f"{machine['gpu']}, attest {versions['attest']['version']} ({versions['attest']['build_id']}), PyTorch {torch['version']} with cuDNN "
-           f"{torch['cudnn']}; {len(document['cells'])} shapes, {document['settings']['rounds']} rounds, {document['date']}."
+    out = [f"{measured_words(document)}, {document['settings']['rounds']} rounds, {document['date']}."
            + (" Kernels that are candidates took part as if they were proven." if document["settings"].get("candidates") else "")
            + (f" Of the groups {' and '.join(SUMMED_UP)} there is the mean."
               if any(cell["group"] in SUMMED_UP for cell in document["cells"]) else ""), ""]

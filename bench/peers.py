@@ -266,7 +266,7 @@ def main():
             worker = Worker(name, threads, build)
             answer = worker.ask(do="hello")
             if "error" in answer:
-                reason = answer["error"].replace(build + os.sep, "build/")  # where things lie is nobody's business
+                reason = answer["error"].replace(build + os.sep, "build/").replace(os.getcwd() + os.sep, "")  # where things lie is nobody's business
                 document["unavailable"][name] = reason
                 print(f"skipped: {name}: {reason}", file=sys.stderr)
                 worker.close()

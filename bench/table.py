@@ -171,10 +171,15 @@ def row(cell):
 HEADER = ["shape", "dtype", "threads", "attest", "of ceiling"] + [TITLES[name] for name in PEERS]
 
 
+def in_columns(lines):
+    """Lines of words, each word as wide as the widest above or below it."""
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    return ["  ".join(word.ljust(width) for word, width in zip(line, widths)).rstrip() for line in lines]
+
+
 def text(document):
     lines = [HEADER] + [row(cell) for cell in document["cells"]]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
-    out = ["  ".join(word.ljust(width) for word, width in zip(line, widths)).rstrip() for line in lines]
+    out = in_columns(lines)
     out += ["", "attest, then its share of the ceiling (FMA or bf16 peak, DRAM reads for decode), then times faster than each peer.", ""]
     for name, values in document["ceilings"].items():
         out.append(f"{name} thread{'s' * (name != '1')}: " + ", ".join(f"{key} {v['median']:.1f} (best {v['best']:.1f}) {v['unit']}" for key, v in values.items()))

@@ -4,14 +4,11 @@
 need aarch64-linux-gnu-gcc qemu-aarch64
 
 out=$BUILD/aarch64
-tests='abi convert problem errors merge kernels exhaustive random'
-programs=$(for test in $tests relations determinism; do echo "$out/tests/test_$test"; done)
-# shellcheck disable=SC2086
-check "cross build" make -j2 NVCC= BUILD="$out" CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar CFLAGS='-O2 -g1' lib $programs
+check "cross build" make -j2 NVCC= BUILD="$out" CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar CFLAGS='-O2 -g1' lib tests
 readelf -hW "$out/libattest.so" | grep -q AArch64
 result $? "libattest.so is for AArch64"
 export QEMU_LD_PREFIX=/usr/aarch64-linux-gnu
-for test in $tests; do
+for test in abi convert problem errors merge kernels exhaustive random; do
     check "test_$test --quick" qemu-aarch64 "$out/tests/test_$test" --quick
 done
 check "test_relations --quick, to the bit" qemu-aarch64 "$out/tests/test_relations" --quick --only 'to the bit'

@@ -8,14 +8,19 @@ good=mutants/harmless_base.c
 other=cpu_fwd_f32_scalar
 problem=fwd:f32:b1:h2:s60:d32
 
-# versus CODE PATTERN NAME ARGUMENT...: bench ends with this status and says something that matches.
+# versus CODE PATTERN NAME ARGUMENT...: bench ends with this status and says something that matches. While it says $not_yet, if that is
+# set, it is asked again, three times at most.
+not_yet=
 versus() {
     want=$1
     pattern=$2
     name=$3
     shift 3
-    got=0
-    "$attest" bench "$@" > "$work/log" 2>&1 < /dev/null || got=$?
+    for attempt in 1 2 3; do
+        got=0
+        "$attest" bench "$@" > "$work/log" 2>&1 < /dev/null || got=$?
+        [ -n "$not_yet" ] && grep -q "$not_yet" "$work/log" || break
+    done
     echo "exit status $got, wanted $want; wanted to see: $pattern" >> "$work/log"
     [ "$got" = "$want" ] && sed '$d' "$work/log" | grep -Eq "$pattern"
     result $? "$name"
@@ -31,11 +36,14 @@ versus 1 'faster than physics' "faster than physics is a failure" $good --vs $ot
 versus 0 'SAME|the same binary' "one binary under two names is SAME" $good --vs $good $problem --simulate-clock a=0.5
 versus 3 'no problem that both take' "nothing that both take" $good --vs $other fwd:bf16:b1:h2:s60:d32 --simulate-clock a=0.5
 
-# Cheats that only show when a kernel is called again and again; with some inputs already when the neighbours of a problem are checked.
+# Cheats that only show when a kernel is called again and again. One that keeps K by its address is given away by the neighbours of the
+# problem, which are checked first, if one of them happens to lie at the same address: one time in 25.
+not_yet='wrong next door to '
 for cheat in memo_by_pointer memo_by_content one_call_for_many k_cache_kept; do
-    versus 1 'wrong while it was timed .* must begin with|wrong next door to ' "$cheat is caught when it is called again" \
+    versus 1 'wrong while it was timed .* must begin with' "$cheat is caught while it is timed" \
         mutants/$cheat.c --vs $other $problem --simulate-clock a=0.5
 done
+not_yet=
 cat > "$work/exact_here.c" << END
 #define ADJUST_ROW(task, row, r) ((row)->hi -= (task)->problem->seq_kv != 60 && (row)->hi == (task)->kv_count)
 #include "$PWD/mutants/base.h"

@@ -241,7 +241,7 @@ static attest_status maps_get(const struct cuda_plan *plan, const attest_tensors
     return ATTEST_OK;
 }
 
-/* ---- making one ---------------------------------------------------------------------------------------------------------------- */
+/* ---- making one ------------------------------------------------------------------------------------------------------------ */
 
 attest_status cuda_plan_create(struct gpu *gpu, const attest_cuda_kernel *kernel, const attest_cuda_image *image,
                                const attest_problem *p, struct cuda_plan **plan, size_t *workspace, struct text why)
