@@ -274,6 +274,16 @@ bool build_image(const char *source, const char *flags, const char *out, bool sa
     return done;
 }
 
+void build_first_error(const char *log, char *text, size_t size)
+{
+    const char *at = strstr(log, "error:");
+    while (at && at > log && at[-1] != '\n')
+        at--;
+    if (!at)
+        at = log;
+    snprintf(text, size, "%.*s", (int)strcspn(at, "\n"), at);
+}
+
 /* What a header is called in a record: its path in the source tree, or its bare name if it is one that the program carries. */
 static const char *recorded_name(const char *path)
 {

@@ -13,6 +13,9 @@
  * where the sources are. False if it failed; the compiler's messages are in `log` (cut if they do not fit). */
 bool build_image(const char *source, const char *flags, const char *out, bool sanitized, char *log, size_t log_size);
 
+/* The first line of such messages that speaks of an error, or the first of all. */
+void build_first_error(const char *log, char *text, size_t size);
+
 /* "gcc (Debian 12.2.0-14) 12.2.0", or "" if there is no compiler. */
 void build_compiler(char *text, size_t size);
 

@@ -142,7 +142,6 @@ void candidate_close(struct candidate *candidate)
     free(candidate->name);
     free(candidate->source);
     free(candidate->image);
-    free(candidate->checked);
     json_decref(candidate->facts);
     *candidate = (struct candidate){0};
 }

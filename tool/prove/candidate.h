@@ -18,11 +18,10 @@ const char *candidate_kind_name(enum candidate_kind kind); /* "shipped", "c", "s
 
 struct candidate {
     enum candidate_kind kind;
-    char *word;    /* as it was typed */
-    char *name;    /* the kernel's name: key of its evidence. From the file's stem, or the shipped kernel's */
-    char *source;  /* path of the .c or .cu; NULL for a built image */
-    char *image;   /* path of the .so, .cubin or .ptx that runs; NULL until the build gate has made it */
-    char *checked; /* path of the same source built with sanitizers, NULL if there is none */
+    char *word;   /* as it was typed */
+    char *name;   /* the kernel's name: key of its evidence. From the file's stem, or the shipped kernel's */
+    char *source; /* path of the .c or .cu; NULL for a built image */
+    char *image;  /* path of the .so, .cubin or .ptx that runs; NULL until the build gate has made it */
     bool cuda;
     uint32_t dtype; /* only problems of this dtype; 0: all that the kernel takes */
     json_t *facts;  /* for evidence: see candidate.c */

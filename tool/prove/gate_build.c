@@ -2,7 +2,7 @@
  * gate_build.c - the build gate: compiles clean, exports one function, loads, and is what it says.
  *
  * details: log (what the compiler said, cut), exports, imports (names), needs_missing (features this machine lacks).
- * artefacts: build_log, image. Fills candidate.image, candidate.checked and candidate.facts.
+ * artefacts: build_log, image. Fills candidate.image and candidate.facts.
  */
 #include "gate.h"
 
@@ -19,17 +19,6 @@
 #include "proof.h"
 
 enum { LOG_SIZE = 1 << 16 };
-
-/* The first line of a log that speaks of an error, or the first of all. */
-static void first_error(const char *log, char *text, size_t size)
-{
-    const char *at = strstr(log, "error:");
-    while (at && at > log && at[-1] != '\n')
-        at--;
-    if (!at)
-        at = log;
-    snprintf(text, size, "%.*s", (int)strcspn(at, "\n"), at);
-}
 
 /* The names that `nm` prints for one kind of symbols, as an array. NULL if there is no nm. */
 static json_t *symbols(const char *image, const char *kind)
@@ -50,17 +39,17 @@ static json_t *symbols(const char *image, const char *kind)
 static bool compile_candidate(struct proof *proof, struct gate_result *result)
 {
     struct candidate *candidate = &proof->candidate;
-    char log[LOG_SIZE], sanitizer_log[LOG_SIZE], compiler[256], line[480];
+    char log[LOG_SIZE], compiler[256], line[480];
     char *flags = candidate_flags(candidate->source), *all = flags ? build_flags(flags) : NULL;
-    char *image = gate_path(proof, "%s.so", candidate->name), *checked = gate_path(proof, "%s_checked.so", candidate->name);
+    char *image = gate_path(proof, "%s.so", candidate->name);
     bool built = false;
     build_compiler(compiler, sizeof compiler);
-    if (!all || !image || !checked) {
+    if (!all || !image) {
         gate_say(result, VERDICT_INCONCLUSIVE, "%s cannot be read, or memory ran out", candidate->source);
     } else if (!*compiler) {
         gate_say(result, VERDICT_INCONCLUSIVE, "no C compiler here; install gcc, or set ATTEST_CC");
     } else if (!(built = build_image(candidate->source, flags, image, false, log, sizeof log))) {
-        first_error(log, line, sizeof line);
+        build_first_error(log, line, sizeof line);
         gate_say(result, VERDICT_FAIL, "it does not compile without warnings: %s", line);
     }
     if (all && *compiler) {
@@ -81,20 +70,10 @@ static bool compile_candidate(struct proof *proof, struct gate_result *result)
         json_put(candidate->facts, "compiler", json_string(compiler));
         candidate->image = image;
         image = NULL;
-        if (proof->brief) {
-            json_put(result->details, "sanitizer", json_string("not asked for"));
-        } else if (build_image(candidate->source, flags, checked, true, sanitizer_log, sizeof sanitizer_log)) {
-            candidate->checked = checked;
-            checked = NULL;
-        } else {
-            first_error(sanitizer_log, line, sizeof line);
-            json_put(result->details, "sanitizer", json_string(line));
-        }
     }
     free(flags);
     free(all);
     free(image);
-    free(checked);
     return built;
 }
 

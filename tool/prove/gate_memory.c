@@ -315,10 +315,27 @@ static char *find_runtime(const char *image)
     return found;
 }
 
+/* The candidate's source built with sanitizers; to be freed. NULL if that cannot be done here, and then `why` has the reason. */
+static char *build_checked(const struct proof *proof, char *why, size_t why_size)
+{
+    const struct candidate *candidate = &proof->candidate;
+    char log[1 << 16] = "", *flags = candidate_flags(candidate->source);
+    char *image = gate_path(proof, "%s_checked.so", candidate->name);
+    snprintf(why, why_size, "%s cannot be read, or memory ran out", candidate->source);
+    if (!flags || !image || !build_image(candidate->source, flags, image, true, log, sizeof log)) {
+        if (*log)
+            build_first_error(log, why, why_size);
+        free(image);
+        image = NULL;
+    }
+    free(flags);
+    return image;
+}
+
 static bool run_sanitizers(struct memory *memory)
 {
-    const char *image = memory->proof->candidate.checked;
-    char preload[256];
+    char preload[256], why[480];
+    char *image = build_checked(memory->proof, why, sizeof why), *runtime = image ? find_runtime(image) : NULL;
     const char *environment[] = {preload, "ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=0:exitcode=99",
                                  "UBSAN_OPTIONS=print_stacktrace=1", "OMP_WAIT_POLICY=passive", NULL};
     struct tool_run tool = {.name = "under AddressSanitizer and UndefinedBehaviorSanitizer",
@@ -328,17 +345,19 @@ static bool run_sanitizers(struct memory *memory)
                             .lacking = "there is not enough memory",
                             .flops = MOST_FLOPS / 2,
                             .most = MOST_PROBLEMS};
-    char *runtime = image ? find_runtime(image) : NULL;
+    bool good = false;
     int ran;
-    if (!runtime) {
+    if (runtime) {
+        snprintf(preload, sizeof preload, "LD_PRELOAD=%s", runtime);
+        good = run_tool(memory, &tool, &ran);
+    } else {
         gate_say(memory->result, VERDICT_INCONCLUSIVE,
-                 "the source was not built with -fsanitize=address,undefined: details of the build gate say why; most often the "
-                 "compiler's sanitizer libraries are missing (for gcc, install libasan and libubsan of its version)");
-        return false;
+                 "it cannot be built with -fsanitize=address,undefined: %s; most often the compiler's sanitizer libraries are "
+                 "missing (for gcc, install libasan and libubsan of its version)",
+                 image ? "its image names no sanitizer library" : why);
     }
-    snprintf(preload, sizeof preload, "LD_PRELOAD=%s", runtime);
     free(runtime);
-    bool good = run_tool(memory, &tool, &ran);
+    free(image);
     if (good)
         json_put(memory->result->details, "sanitizer", json_string("address,undefined"));
     return good;
