@@ -118,9 +118,40 @@ static void random_floats(void)
     }
 }
 
+/* The oracle converts by itself. With one key a row, O is V. */
+static void by_the_oracle(void)
+{
+    enum { DIM = 512, ROWS = 65536 / DIM };
+    static uint16_t v[ROWS * DIM], zeros[ROWS];
+    static double o[ROWS * DIM];
+    float (*const value_of[2])(uint16_t) = {f16_value, bf16_value};
+    const attest_dtype dtypes[2] = {ATTEST_F16, ATTEST_BF16};
+    attest_context *context = NULL;
+    tap_check(attest_context_create_on("cpu", &context) == ATTEST_OK, "a context");
+    for (uint32_t bits = 0; bits < 65536; bits++)
+        v[bits] = (uint16_t)bits;
+    for (int n = 0; n < 2; n++) {
+        attest_problem p;
+        attest_problem_init(&p, dtypes[n], 1, ROWS, ROWS, 1, 1, 1);
+        p.dim_v = DIM;
+        attest_problem_pack(&p);
+        attest_tensors t = {.size = sizeof t, .q = zeros, .k = zeros, .v = v};
+        attest_status status = attest_reference(context, &p, &t, ATTEST_EXACT, 0, ROWS, o, NULL);
+        tap_check(status == ATTEST_OK, "%s", attest_context_detail(context));
+        for (uint32_t bits = 0; bits < 65536; bits++) {
+            double want = (double)value_of[n]((uint16_t)bits);
+            tap_check(isnan(want) ? isnan(o[bits]) : o[bits] == want, "%s 0x%04x is %g, not %g", type_name(dtypes[n]), bits,
+                      o[bits], want);
+        }
+    }
+    attest_context_destroy(context);
+}
+
 int main(int argc, char **argv)
 {
-    static const struct tap_test tests[] = {
-        {"all patterns", all_patterns}, {"around midpoints", around_midpoints}, {"random floats", random_floats}};
+    static const struct tap_test tests[] = {{"all patterns", all_patterns},
+                                            {"around midpoints", around_midpoints},
+                                            {"random floats", random_floats},
+                                            {"by the oracle", by_the_oracle}};
     return tap_main(argc, argv, tests, sizeof tests / sizeof *tests);
 }

@@ -4,6 +4,7 @@
  * The includer defines
  *     REAL            the type all arithmetic is done in
  *     REAL_EXP, REAL_LOG, REAL_TANH
+ *     SUMS            in how many sums products of Q and K are added up
  *     ROUND_P(p, dt)  what becomes of a weight before it meets V
  *     ORACLE          the name of the function, which computes row i of head h of sequence b
  * Twice: oracle_exact.c in double is the oracle, and oracle_naive.c in float is the straightforward implementation whose error
@@ -14,13 +15,65 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
+
+static float float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static REAL from_bf16(uint16_t bits)
+{
+    return (REAL)float_of((uint32_t)bits << 16);
+}
+
+/* Ten or eleven digits, and what the last of them is worth: a power of two, with the sign. With the last exponent it is infinity,
+ * or NaN. */
+static REAL from_f16(uint16_t bits)
+{
+    uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023, normal = exponent > 0;
+    uint32_t power = (uint32_t)(bits & 0x8000) << 16 | (exponent + 1 - normal + 102) << 23;
+    uint32_t special = exponent == 31 ? 0x7f800000 | fraction : 0;
+    return (REAL)(int)(normal << 10 | fraction) * (REAL)float_of(power | special);
+}
 
 static REAL number_at(const void *data, uint32_t dtype, int64_t at)
 {
     if (dtype == ATTEST_F32)
         return (REAL)((const float *)data)[at];
     uint16_t bits = ((const uint16_t *)data)[at];
-    return (REAL)(dtype == ATTEST_F16 ? attest_f16_to_float(bits) : attest_bf16_to_float(bits));
+    return dtype == ATTEST_F16 ? from_f16(bits) : from_bf16(bits);
+}
+
+/* A row of Q, K or V. The type is asked for once, so that the compiler can convert several numbers at a time. */
+static void numbers_at(const void *data, uint32_t dtype, int64_t at, int64_t count, REAL *out)
+{
+    if (dtype == ATTEST_F32)
+        for (int64_t d = 0; d < count; d++)
+            out[d] = number_at(data, ATTEST_F32, at + d);
+    else if (dtype == ATTEST_F16)
+        for (int64_t d = 0; d < count; d++)
+            out[d] = number_at(data, ATTEST_F16, at + d);
+    else
+        for (int64_t d = 0; d < count; d++)
+            out[d] = number_at(data, ATTEST_BF16, at + d);
+}
+
+/* The sum of a[d] b[d], in SUMS sums that do not wait for each other. */
+static REAL product(const REAL *a, const REAL *b, int64_t count)
+{
+    REAL sums[SUMS] = {0}, sum = 0;
+    int64_t d = 0;
+    for (; d + SUMS <= count; d += SUMS)
+        for (int n = 0; n < SUMS; n++)
+            sums[n] += a[d + n] * b[d + n];
+    for (int n = 0; d < count; n++, d++)
+        sums[n] += a[d] * b[d];
+    for (int n = 0; n < SUMS; n++)
+        sum += sums[n];
+    return sum;
 }
 
 /* Row i of Q: its offset in elements. */
@@ -56,8 +109,9 @@ static int64_t keys_of(const attest_problem *p, const attest_tensors *t, int64_t
     return p->flags & ATTEST_VARLEN_KV ? t->cu_seqlens_kv[b + 1] - t->cu_seqlens_kv[b] : p->seq_kv;
 }
 
-/* The score of key j for row i. False if the key is invisible. */
-static unsigned char score(const attest_problem *p, const attest_tensors *t, int64_t b, int64_t h, int64_t i, int64_t j, REAL *out)
+/* The score of key j for row i, whose query is given. False if the key is invisible. */
+static unsigned char score(const attest_problem *p, const attest_tensors *t, int64_t b, int64_t h, int64_t i, const REAL *query,
+                           int64_t j, REAL *out)
 {
     int64_t place = p->flags & ATTEST_BOTTOM_RIGHT ? i + keys_of(p, t, b) - rows_of(p, t, b) : i;
     if ((p->flags & ATTEST_CAUSAL) && j > place)
@@ -75,14 +129,9 @@ static unsigned char score(const attest_problem *p, const attest_tensors *t, int
             return 0;
     }
 
-    int64_t q = query_offset(p, t, b, h, i), k = key_offset(p, t, p->stride_k, b, h / (p->heads_q / p->heads_kv), j);
-    const uint32_t dtype = p->dtype; /* a copy, so that the compiler need not look at it again behind each conversion */
-    const int64_t dim = p->dim;
-    const void *Q = t->q, *K = t->k;
-    REAL dot = 0;
-    for (int64_t d = 0; d < dim; d++)
-        dot += number_at(Q, dtype, q + d) * number_at(K, dtype, k + d);
-    REAL s = (REAL)p->scale * dot;
+    REAL key[512];
+    numbers_at(t->k, p->dtype, key_offset(p, t, p->stride_k, b, h / (p->heads_q / p->heads_kv), j), p->dim, key);
+    REAL s = (REAL)p->scale * product(query, key, p->dim);
     if (p->flags & ATTEST_SOFTCAP)
         s = (REAL)p->softcap * REAL_TANH(s / (REAL)p->softcap);
     if (p->flags & ATTEST_ALIBI)
@@ -104,30 +153,29 @@ void ORACLE(const attest_problem *p, const attest_tensors *t, int64_t b, int64_t
 {
     int64_t first, end;
     key_range(p, t, b, i, &first, &end);
-    const uint32_t dtype = p->dtype;
-    const int64_t dim_v = p->dim_v;
-    const void *V = t->v;
     REAL *s = scratch;                                         /* [seq_kv] the scores */
     unsigned char *visible = (unsigned char *)(s + p->seq_kv); /* [seq_kv] */
+    REAL query[512], value[512], row[512] = {0};
+    numbers_at(t->q, p->dtype, query_offset(p, t, b, h, i), p->dim, query);
 
     /* The largest score keeps the exponentials in range. A sink is a score without a value. */
     REAL largest = p->flags & ATTEST_SINK ? (REAL)t->sinks[h] : -(REAL)INFINITY;
     for (int64_t j = first; j < end; j++) {
-        visible[j] = score(p, t, b, h, i, j, &s[j]);
+        visible[j] = score(p, t, b, h, i, query, j, &s[j]);
         if (visible[j] && !(s[j] <= largest)) /* a NaN becomes the largest, and then every weight */
             largest = s[j];
     }
     REAL shift = largest == -(REAL)INFINITY ? 0 : largest;
 
-    REAL sum = p->flags & ATTEST_SINK ? REAL_EXP((REAL)t->sinks[h] - shift) : 0, row[512] = {0};
+    REAL sum = p->flags & ATTEST_SINK ? REAL_EXP((REAL)t->sinks[h] - shift) : 0;
     for (int64_t j = first; j < end; j++)
         if (visible[j]) {
             REAL weight = REAL_EXP(s[j] - shift);
             sum += weight;
-            int64_t v = key_offset(p, t, p->stride_v, b, h / (p->heads_q / p->heads_kv), j);
-            const REAL rounded = (REAL)ROUND_P(weight, dtype);
-            for (int64_t d = 0; d < dim_v; d++)
-                row[d] += rounded * number_at(V, dtype, v + d);
+            numbers_at(t->v, p->dtype, key_offset(p, t, p->stride_v, b, h / (p->heads_q / p->heads_kv), j), p->dim_v, value);
+            const REAL rounded = (REAL)ROUND_P(weight, p->dtype);
+            for (int64_t d = 0; d < p->dim_v; d++)
+                row[d] += rounded * value[d];
         }
 
     /* No weight at all, not even a sink's: an empty row. */

@@ -7,6 +7,7 @@
 #define REAL_EXP      exp
 #define REAL_LOG      log
 #define REAL_TANH     tanh
+#define SUMS          8
 #define ROUND_P(p, d) (p)
 #define ORACLE        oracle_exact
 #include "oracle_body.h"
