@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_ROWS = 64 };
+enum { BLOCK_ROWS = 64, DIM_MOST = 512, NOT_READ = -1 };
 
 int64_t judge_row(const struct instance *in, int64_t b, int64_t h, int64_t i)
 {
@@ -23,21 +23,42 @@ void basis_destroy(struct verdict_basis *basis)
     memset(basis, 0, sizeof *basis);
 }
 
-/* The largest sum of magnitudes that goes into a score of this row, and how many keys the row sees. */
-static void measure_row(struct verdict_basis *basis, const struct instance *in, int64_t b, int64_t h, int64_t i)
+static void load_magnitudes(double *out, uint32_t dtype, const void *data, int64_t offset, int64_t count)
+{
+    for (int64_t d = 0; d < count; d++)
+        out[d] = fabs(load(dtype, data, offset + d));
+}
+
+/* The sum of a[d] b[d], in parts that do not wait for each other. */
+static double product_of(const double *a, const double *b, int64_t count)
+{
+    enum { PARTS = 4 };
+    double sums[PARTS] = {0};
+    int64_t d = 0;
+    for (; d + PARTS <= count; d += PARTS)
+        for (int n = 0; n < PARTS; n++)
+            sums[n] += a[d + n] * b[d + n];
+    for (; d < count; d++)
+        sums[0] += a[d] * b[d];
+    return sums[0] + sums[1] + sums[2] + sums[3];
+}
+
+/* The largest sum of magnitudes that goes into a score of this row, and how many keys the row sees. `magnitudes` are those of the
+ * keys of its head, which begin with NOT_READ where no row has seen them. */
+static void measure_row(struct verdict_basis *basis, const struct instance *in, int64_t b, int64_t h, int64_t i, double *magnitudes)
 {
     const attest_problem *p = &in->problem;
-    int64_t group = p->heads_q / p->heads_kv, n_kv = instance_keys(in, b), row = judge_row(in, b, h, i);
+    int64_t n_kv = instance_keys(in, b), row = judge_row(in, b, h, i);
     int64_t place = i + (p->flags & ATTEST_BOTTOM_RIGHT ? n_kv - instance_rows(in, b) : 0);
-    double most = 0, keys = 0;
+    double most = 0, keys = 0, query[DIM_MOST];
+    load_magnitudes(query, p->dtype, in->q.data, offset_q(in, b, h, i), p->dim);
     for (int64_t j = 0; j < n_kv; j++) {
         if (!instance_seen(in, b, h, i, j))
             continue;
-        double sum = 0;
-        int64_t q = offset_q(in, b, h, i), k = offset_k(in, b, h / group, j);
-        for (int64_t d = 0; d < p->dim; d++)
-            sum += fabs(load(p->dtype, in->q.data, q + d) * load(p->dtype, in->k.data, k + d));
-        sum *= fabs((double)p->scale);
+        double *key = magnitudes + j * p->dim;
+        if (*key == NOT_READ)
+            load_magnitudes(key, p->dtype, in->k.data, offset_k(in, b, h / (p->heads_q / p->heads_kv), j), p->dim);
+        double sum = product_of(query, key, p->dim) * fabs((double)p->scale);
         if (p->flags & ATTEST_ALIBI)
             sum += fabs(load(ATTEST_F32, in->alibi.data, h) * (double)(place - j));
         if (p->flags & ATTEST_BIAS)
@@ -53,6 +74,25 @@ static void measure_row(struct verdict_basis *basis, const struct instance *in, 
     }
     basis->score[row] = most;
     basis->keys[row] = keys;
+}
+
+static bool measure_rows(struct verdict_basis *basis, const struct instance *in)
+{
+    const attest_problem *p = &in->problem;
+    int64_t group = p->heads_q / p->heads_kv;
+    double *magnitudes = malloc(((size_t)(p->seq_kv * p->dim) + 1) * sizeof *magnitudes);
+    if (!magnitudes)
+        return false;
+    for (int64_t head = 0; head < p->batch * p->heads_kv; head++) {
+        int64_t b = head / p->heads_kv, h_kv = head % p->heads_kv;
+        for (int64_t j = 0; j < p->seq_kv; j++)
+            magnitudes[j * p->dim] = NOT_READ;
+        for (int64_t h = h_kv * group; h < (h_kv + 1) * group; h++)
+            for (int64_t i = 0; i < instance_rows(in, b); i++)
+                measure_row(basis, in, b, h, i, magnitudes);
+    }
+    free(magnitudes);
+    return true;
 }
 
 /* The oracle on |V|: a copy of the whole buffer with the signs cleared. */
@@ -108,14 +148,10 @@ bool basis_create(struct verdict_basis *basis, attest_context *context, const st
     const attest_tensors *t = &in->tensors;
     if (attest_reference(context, &compact, t, ATTEST_EXACT, 0, last, basis->o, basis->lse) != ATTEST_OK ||
         attest_reference(context, &compact, t, ATTEST_NAIVE, 0, last, basis->naive, basis->lse_naive) != ATTEST_OK ||
-        !run_on_magnitudes(basis->size, context, in, &compact)) {
+        !run_on_magnitudes(basis->size, context, in, &compact) || !measure_rows(basis, in)) {
         basis_destroy(basis);
         return false;
     }
-    for (int64_t b = 0; b < compact.batch; b++)
-        for (int64_t h = 0; h < compact.heads_q; h++)
-            for (int64_t i = 0; i < instance_rows(in, b); i++)
-                measure_row(basis, in, b, h, i);
     return true;
 }
 

@@ -18,18 +18,22 @@ inline Operands operands[MOST_THREADS / WARP];
 
 inline void multiply_fragments(const Operands &all)
 {
-    static Line rows[16], columns[8];
+    static Matrices matrices;
+    for (int lane = 0; lane < WARP; lane++) {
+        const int row = lane / 4, column = lane % 4 * 2;
+        for (int half = 0; half < 2; half++) {
+            for (int i = 0; i < 4; i++)
+                matrices.a[row + i % 2 * 8][column + half + i / 2 * 8] = element_value((uint16_t)(all.a[lane][i] >> 16 * half));
+            for (int i = 0; i < 2; i++)
+                matrices.b[column + half + i * 8][row] = element_value((uint16_t)(all.b[lane][i] >> 16 * half));
+        }
+        for (int i = 0; i < 4; i++)
+            matrices.c[row + i / 2 * 8][column + i % 2] = all.c[lane][i];
+    }
+    multiply_add(matrices, 8);
     for (int lane = 0; lane < WARP; lane++)
         for (int i = 0; i < 4; i++)
-            for (int half = 0; half < 2; half++)
-                line_set(rows[lane / 4 + i % 2 * 8], lane % 4 * 2 + half + i / 2 * 8, (uint16_t)(all.a[lane][i] >> 16 * half));
-    for (int lane = 0; lane < WARP; lane++)
-        for (int i = 0; i < 2; i++)
-            for (int half = 0; half < 2; half++)
-                line_set(columns[lane / 4], lane % 4 * 2 + half + i * 8, (uint16_t)(all.b[lane][i] >> 16 * half));
-    for (int lane = 0; lane < WARP; lane++)
-        for (int i = 0; i < 4; i++)
-            all.c[lane][i] = multiply_add(rows[lane / 4 + i / 2 * 8], columns[lane % 4 * 2 + i % 2], all.c[lane][i]);
+            all.c[lane][i] = matrices.c[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
 }
 } // namespace emulation
 

@@ -576,17 +576,41 @@ inline uint32_t descriptor_address(uint64_t descriptor)
     return (uint32_t)(descriptor & 0x3fff) << 4;
 }
 
-/* Element (line, k) of a matrix in shared memory: line is a row of A or a column of B. K-major: eight lines of 128 bytes lie behind
- * each other, and the next eight `stride` further. Else eight k of 64 lines lie behind each other, the next eight k `stride` further,
- * and the next 64 lines `leading` further. */
-inline uint16_t matrix_element(uint64_t descriptor, bool k_major, int line, int k)
+constexpr int CHUNK = 8; /* elements in 16 bytes, which stay together */
+
+/* Element (line, k) of a matrix in shared memory and those behind it: line is a row of A or a column of B. K-major: eight lines of 128
+ * bytes lie behind each other, and the next eight `stride` further; a chunk goes along k. Else eight k of 64 lines lie behind each
+ * other, the next eight k `stride` further, and the next 64 lines `leading` further; a chunk goes along lines. */
+inline const uint16_t *matrix_chunk(uint64_t descriptor, bool k_major, int line, int k)
 {
+    static uint16_t chunk[CHUNK];
     uint32_t leading = (uint32_t)(descriptor >> 16 & 0x3fff) << 4, stride = (uint32_t)(descriptor >> 32 & 0x3fff) << 4;
     uint32_t offset =
         k_major ? line % 8 * 128 + line / 8 * stride + k * 2 : line % 64 * 2 + line / 64 * leading + k % 8 * 128 + k / 8 * stride;
-    uint16_t bits;
-    memcpy(&bits, proxy_read(swizzled(descriptor_address(descriptor) + offset, 128), 2, "a wgmma"), sizeof bits);
-    return bits;
+    memcpy(chunk, proxy_read(swizzled(descriptor_address(descriptor) + offset, 128), sizeof chunk, "a wgmma"), sizeof chunk);
+    return chunk;
+}
+
+/* A of one warp, from shared memory, and B. */
+inline void read_a(Matrices &matrices, uint64_t descriptor, int top)
+{
+    for (int row = 0; row < 16; row++)
+        for (int k = 0; k < STEP; k += CHUNK) {
+            const uint16_t *chunk = matrix_chunk(descriptor, true, top + row, k);
+            for (int n = 0; n < CHUNK; n++)
+                matrices.a[row][k + n] = element_value(chunk[n]);
+        }
+}
+
+inline void read_b(Matrices &matrices, uint64_t descriptor, bool k_major, int columns)
+{
+    const int k_step = k_major ? CHUNK : 1, column_step = k_major ? 1 : CHUNK;
+    for (int column = 0; column < columns; column += column_step)
+        for (int k = 0; k < STEP; k += k_step) {
+            const uint16_t *chunk = matrix_chunk(descriptor, k_major, column, k);
+            for (int n = 0; n < CHUNK; n++)
+                matrices.b[k_major ? k + n : k][k_major ? column : column + n] = element_value(chunk[n]);
+        }
 }
 
 /* Who of a warpgroup reads which rows of A is nobody's business: all of it has to stay as it is until the last warp is done. */
@@ -607,29 +631,38 @@ inline void check_a(const Product &one, Issued &as_issued)
 /* What product `index` of the queues is to this warp: 16 of the 64 rows. */
 inline void multiply_rows(int first_thread, size_t index)
 {
-    static Line rows[16], columns[MOST_COLUMNS];
+    static Matrices matrices;
     const Products &own = products[first_thread];
     const Product &one = own.queue[index];
     const int top = first_thread / WARP % 4 * 16;
-    if (!one.from_registers)
+    if (!one.from_registers) {
         check_a(one, issued[first_thread / GROUP][own.issued - own.queue.size() + index]);
-    for (int row = 0; row < 16 && !one.from_registers; row++)
-        for (int k = 0; k < STEP; k++)
-            line_set(rows[row], k, matrix_element(one.a, true, top + row, k));
+        read_a(matrices, one.a, top);
+    }
     for (int lane = 0; lane < WARP && one.from_registers; lane++)
         for (int i = 0; i < 4; i++)
             for (int half = 0; half < 2; half++)
-                line_set(rows[lane / 4 + i % 2 * 8], lane % 4 * 2 + half + i / 2 * 8,
-                         (uint16_t)(products[first_thread + lane].queue[index].registers[i] >> 16 * half));
-    for (int column = 0; column < one.columns; column++)
-        for (int k = 0; k < STEP; k++)
-            line_set(columns[column], k, matrix_element(one.b, !one.transposed, column, k));
-    for (int lane = 0; lane < WARP; lane++) {
-        std::vector<float> &c = products[first_thread + lane].queue[index].c->value;
-        for (int i = 0; i < one.columns / 2; i++)
-            c[i] =
-                multiply_add(rows[lane / 4 + i / 2 % 2 * 8], columns[i / 4 * 8 + lane % 4 * 2 + i % 2], one.accumulate ? c[i] : 0);
-    }
+                matrices.a[lane / 4 + i % 2 * 8][lane % 4 * 2 + half + i / 2 * 8] =
+                    element_value((uint16_t)(products[first_thread + lane].queue[index].registers[i] >> 16 * half));
+    read_b(matrices, one.b, !one.transposed, one.columns);
+    /* A lane has two columns of every eight, of two rows. */
+    const auto each_pair = [&](auto visit) {
+        for (int lane = 0; lane < WARP; lane++) {
+            float *own_pair = products[first_thread + lane].queue[index].c->value.data();
+            for (int column = lane % 4 * 2; column < one.columns; column += 8)
+                for (int row = lane / 4; row < 16; row += 8, own_pair += 2)
+                    visit(own_pair, &matrices.c[row][column]);
+        }
+    };
+    each_pair([&](const float *own_pair, float *pair) {
+        pair[0] = one.accumulate ? own_pair[0] : 0;
+        pair[1] = one.accumulate ? own_pair[1] : 0;
+    });
+    multiply_add(matrices, one.columns);
+    each_pair([](float *own_pair, const float *pair) {
+        own_pair[0] = pair[0];
+        own_pair[1] = pair[1];
+    });
 }
 
 /* For each lane, after the warp has computed `count` products. */
