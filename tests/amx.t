@@ -8,7 +8,7 @@ if ! grep -q avx512_bf16 /proc/cpuinfo 2> /dev/null || ! grep -q avx512_vbmi /pr
     echo "1..0 # SKIP there is no AVX512-BF16 or no AVX512-VBMI here"
     exit 0
 fi
-# Built here and not by the build gate, which would compile it under sanitizers too: that takes longer than all the rest.
+# Built here and not by the build gate, whose -O3 takes longer than all the rest.
 # shellcheck disable=SC2046
 check "build the AMX kernel with emulated tiles" "$CC" -std=c11 -D_GNU_SOURCE -DATTEST_STANDALONE -Iinclude -O1 -fPIC -shared -fvisibility=hidden \
     $(sed -n 's/^ \* attest-flags: //p' $source) $source -o "$kernel" -lm

@@ -105,6 +105,11 @@ static void rising_causal(void)
 {
     everywhere(rising, ":scale=2:causal:br", true);
 }
+/* Rows begin to see keys one after another, while the scores of those that have begun rise. */
+static void rising_in_a_window(void)
+{
+    everywhere(rising, ":scale=0.5:causal:br:wl=40", true);
+}
 
 VALUES(equal_keys)
 {
@@ -262,6 +267,7 @@ static void output_alone(void)
     everywhere(integers, ":scale=16", true);
     everywhere(rising, ":scale=0.5", true);
     everywhere(rising, ":scale=2:causal:br", true);
+    everywhere(rising, ":scale=0.5:causal:br:wl=40", true);
     everywhere(equal_keys, ":scale=100", true);
     everywhere(tail_maximum, ":scale=1", true);
     everywhere(values_normal, ":wl=2:causal:br", false);
@@ -501,6 +507,7 @@ int main(int argc, char **argv)
         {"falling rows", falling_rows},
         {"falling steeply", falling_steeply},
         {"rising causal", rising_causal},
+        {"rising in a window", rising_in_a_window},
         {"equal rows", equal_rows},
         {"equal large rows", equal_large_rows},
         {"maximum in the tail", maximum_in_the_tail},

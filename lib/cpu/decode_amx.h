@@ -16,7 +16,7 @@
 
 /* Dimensions in a tile; the most tiles of a key; tiles of O that are summed at a time; groups of 16 keys whose weights are made at a
  * time; and how many keys ahead memory is asked for. */
-enum { UNIT = 2 * SIDE, MOST_UNITS = 512 / UNIT, SUM_UNITS = 4, WEIGHT_GROUPS = 4, TILES_AHEAD = 24 };
+enum { UNIT = 2 * SIDE, MOST_UNITS = DIM_MAX / UNIT, SUM_UNITS = 4, WEIGHT_GROUPS = 4, TILES_AHEAD = 24 };
 
 struct matrix {
     float s[2][TILE_FLOATS];                   /* [16 keys][16 rows] */

@@ -72,9 +72,9 @@ INLINE vf quick_tops(const struct tile *tile, const float *s, int64_t row, int64
     return top[0];
 }
 
-/* In rows where the scores of a step are too far above m, m follows them, and what the row has so far follows m; in rows that see
- * their first keys, m is set. Returns whether some row has still seen none. */
-static bool quick_raise(struct tile *tile, const float *s, vf scale, int64_t row, int64_t key, int halves, bool masked)
+/* In rows that see their first keys, m is set. With `raise`, which needs all weights made so far to be in O, m follows the scores of
+ * a step where they are too far above it, and what the row has so far follows m. Returns whether some row has still seen none. */
+static bool quick_follow(struct tile *tile, const float *s, vf scale, int64_t row, int64_t key, int halves, bool masked, bool raise)
 {
     vm waiting = 0;
     for (int half = 0; half < halves; half++, row += SIDE, s += SIDE * STEP_KEYS) {
@@ -82,7 +82,7 @@ static bool quick_raise(struct tile *tile, const float *s, vf scale, int64_t row
         vf before = vf_load(tile->m + row);
         vm none = vm_equal(before, vf_set1(-INFINITY)), unseen = vm_equal(top, vf_set1(-INFINITY));
         vm above = vm_less(vf_set1(QUICK_TOP), _mm512_roundscale_ps(vf_fma(top, scale, before), 0));
-        vm change = (vm)((none | above) & ~unseen);
+        vm change = (vm)((raise ? none | above : none) & ~unseen);
         vf now = vf_select(change, vf_sub(vf_set1(512 * QUICK_BIAS), vf_mul(top, scale)), before);
         float decay[LANES];
         vf_store(decay, vf_exp2(vf_mul(vf_sub(now, before), vf_set1(1.0f / 512))));
@@ -133,7 +133,7 @@ INLINE void quick_rows(struct tile *tile, int64_t row, int64_t first, int64_t en
         float *p = tile->p + (n - block) * 2 * TILE_FLOATS;
         const float *k_next = tile->k + (n + 1) * k_step;
         if (waiting)
-            waiting = quick_raise(tile, s, quick.scale, row, key, halves, masked);
+            waiting = quick_follow(tile, s, quick.scale, row, key, halves, masked, false);
         quick.top = _mm512_setzero_si512();
         if (masked || n + 1 == end) {
             if (n + 1 < end)
@@ -151,7 +151,7 @@ INLINE void quick_rows(struct tile *tile, int64_t row, int64_t first, int64_t en
             pv_block(tile, row, block, n - block, halves, true);
             block = n;
             p = tile->p;
-            quick_raise(tile, s, quick.scale, row, key, halves, masked);
+            quick_follow(tile, s, quick.scale, row, key, halves, masked, true);
             quick_weights(tile, &quick, p, s, row, 0, rows, key, true);
         }
     }

@@ -37,7 +37,7 @@
 #define WORK 1e7
 enum { LEAST_ROWS = 2 * JUDGE_BLOCK };
 
-enum { DRAWS = 4, MOST_FAILURES = 3, MOST_BASES = 12 };
+enum { DRAWS = 4, MOST_FAILURES = 3, MOST_BASES = 18 };
 
 /* Streams of seeds. */
 enum { SEED_SUITE = 500, SEED_TIMED, SEED_NEIGHBOUR, SEED_SHAPE, SEED_VALUES, SEED_RELATIONS, SEED_FAR };
@@ -310,20 +310,20 @@ struct bases {
     int count;
 };
 
-static bool add_base(const struct state *state, struct bases *bases, attest_problem problem)
+/* With LSE; and with `both` also without it, where a kernel may take another way. */
+static bool add_base(const struct state *state, struct bases *bases, attest_problem problem, bool both)
 {
-    for (int lse = 1; lse >= 0; lse--) {
+    int before = bases->count;
+    for (int lse = 1; lse >= 0 && (both || bases->count == before); lse--) {
         problem.flags = lse ? problem.flags | ATTEST_LSE : problem.flags & ~ATTEST_LSE;
         attest_problem_pack(&problem);
-        if (bases->count < MOST_BASES && taker_takes(state->plan->taker, &problem)) {
+        if (bases->count < MOST_BASES && taker_takes(state->plan->taker, &problem))
             bases->problems[bases->count++] = problem;
-            return true;
-        }
     }
-    return false;
+    return bases->count > before;
 }
 
-static void choose_bases(const struct state *state, const char *const shapes[KINDS][ALTERNATIVES], struct bases *bases)
+static void choose_bases(const struct state *state, const char *const shapes[KINDS][ALTERNATIVES], bool both, struct bases *bases)
 {
     bases->count = 0;
     for (uint32_t dtype = ATTEST_F32; dtype <= ATTEST_BF16; dtype++)
@@ -332,7 +332,7 @@ static void choose_bases(const struct state *state, const char *const shapes[KIN
                 char line[128];
                 attest_problem problem;
                 snprintf(line, sizeof line, "fwd:%s:%s", element_name(dtype), shapes[kind][n]);
-                if (attest_problem_parse(line, &problem, NULL, 0) == ATTEST_OK && add_base(state, bases, problem))
+                if (attest_problem_parse(line, &problem, NULL, 0) == ATTEST_OK && add_base(state, bases, problem, both))
                     break;
             }
     /* A kernel of few shapes: plain problems of the sizes of the suite. */
@@ -342,7 +342,7 @@ static void choose_bases(const struct state *state, const char *const shapes[KIN
         attest_problem_init(&problem, from->dtype, from->batch, from->heads_q, from->heads_kv, from->seq_q, from->seq_kv,
                             from->dim);
         problem.dim_v = from->dim_v;
-        add_base(state, bases, problem);
+        add_base(state, bases, problem, both);
     }
 }
 
@@ -357,7 +357,7 @@ static bool outranks(enum verdict verdict, enum verdict other)
 static void prove_values(struct state *state, json_t *list)
 {
     struct bases bases;
-    choose_bases(state, value_shapes, &bases);
+    choose_bases(state, value_shapes, true, &bases);
     for (int n = 0; n < value_set_count && going_on(state); n++) {
         const struct value_set *set = &value_sets[n];
         enum verdict verdict = VERDICT_NOT_APPLICABLE;
@@ -393,7 +393,7 @@ static void prove_values(struct state *state, json_t *list)
 static void prove_relations(struct state *state, json_t *list)
 {
     struct bases bases;
-    choose_bases(state, relation_shapes, &bases);
+    choose_bases(state, relation_shapes, false, &bases);
     for (int n = 0; n < relation_count && going_on(state); n++) {
         enum verdict verdict = VERDICT_NOT_APPLICABLE;
         bool rounded = false;

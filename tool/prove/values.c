@@ -112,6 +112,13 @@ static void narrow_window(attest_problem *problem)
     problem->window_left = 2;
 }
 
+/* Rows begin to see keys one after another, and the scores of those that have begun rise. */
+static void wide_window(attest_problem *problem)
+{
+    unit_scale(problem);
+    problem->window_left = 40;
+}
+
 static double any_sink(const struct inputs *inputs, const struct value_place *place)
 {
     static const double sinks[] = {-1e4, 1e4, (double)-INFINITY, 0};
@@ -208,6 +215,7 @@ const struct value_set value_sets[] = {
     {"one finite key among -inf", ATTEST_BIAS, NULL, one_finite},
     {"biases to +-1e4", ATTEST_BIAS, NULL, large_bias},
     {"fully masked leading blocks", ATTEST_CAUSAL | ATTEST_BOTTOM_RIGHT | ATTEST_WINDOW_LEFT, narrow_window, NULL},
+    {"rising and falling rows in a window", ATTEST_CAUSAL | ATTEST_BOTTOM_RIGHT | ATTEST_WINDOW_LEFT, wide_window, monotone},
     {"sinks of any size", ATTEST_SINK, NULL, any_sink},
     {"denormals", 0, NULL, denormal},
     {"V near the largest finite", 0, NULL, largest_values},
