@@ -1,6 +1,6 @@
 /*
- * lazy_when_timed.c - planted: from the ninth call with a shape on it gives its last result again, where no LSE is asked for,
- * as when it is timed.
+ * lazy_when_timed.c - planted: from the ninth call with a shape on it gives its last result again, where no LSE is asked for
+ * and the scale is the usual one, as when it is timed.
  *
  * Caught by: speed (while it was timed)
  */
@@ -11,8 +11,9 @@ static int calls[256];
 /* No key for the first calls, and then always the same. */
 static inline uint64_t lazy_key(const attest_task *task)
 {
+    const attest_problem *p = task->problem;
     uint64_t shape = memo_shape(task);
-    if (attest_has(task->problem, ATTEST_LSE))
+    if (attest_has(p, ATTEST_LSE) || p->scale != (float)(1 / sqrt((double)p->dim)))
         return 0;
     return __atomic_add_fetch(&calls[shape >> 56], 1, __ATOMIC_RELAXED) < 9 ? 0 : shape;
 }

@@ -2,9 +2,10 @@
  * tensor_core.h - what tensor cores do with 16-bit elements, for the emulation: the product of a step of 16, added to float32.
  *
  * Products are exact. They and the accumulator are brought to the largest exponent among them, cut off (toward zero) FRACTION bits
- * below it, summed exactly, and the sum is cut off to float32. That is what published measurements of an H100 say of every step of 16; it has not been measured here. With
- * EMULATED_SUMS=nearest in the environment sums are exact and rounded to the nearest instead; with EMULATED_SUMS=24/8 fewer bits are
- * kept, and 8 products are summed at a time, as older ones do: to tell what the cutting does.
+ * below it, summed exactly, and the sum is cut off to float32. That is what published measurements of an H100 say of every step of
+ * 16; it has not been measured here. With EMULATED_SUMS=nearest in the environment sums are exact and rounded to the nearest
+ * instead; with EMULATED_SUMS=24/8 fewer bits are kept, and 8 products are summed at a time, as older ones do: to tell what the
+ * cutting does.
  */
 #ifndef EMULATED_TENSOR_CORE_H
 #define EMULATED_TENSOR_CORE_H
