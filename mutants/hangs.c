@@ -4,13 +4,15 @@
  * Caught by: correctness (did not end)
  */
 #include <stdint.h>
+#include <unistd.h>
 
-static inline void search(int64_t keys)
+/* Waits for a change that nobody makes. */
+static inline void wait_for_others(int64_t keys)
 {
     for (volatile int64_t left = keys; left == 37;)
-        continue;
+        usleep(1000);
 }
 
-#define TASK_BEGIN(task, scratch) search(task->problem->seq_kv)
+#define TASK_BEGIN(task, scratch) wait_for_others(task->problem->seq_kv)
 #define DTYPES                    ATTEST_TAKES_F32
 #include "base.h"

@@ -39,8 +39,17 @@ if [ ! -x "${EMULATED_PROGRAM:-}" ]; then
     "$cache/emulated_flags" "$kernel" "$arch" "$dtype" "$dim" > "$work/manifest.h"
     # nvcc makes one instruction of a product and a sum, where it can; so does g++ then, where the CPU has such an instruction.
     fused=$(grep -qsw fma /proc/cpuinfo && echo -mfma) || fused=
+    flags="-std=c++17 -O1 -Wall -Wno-unknown-pragmas -Wno-psabi -ffp-contract=fast $fused ${EMULATED_CXXFLAGS:-}"
+    # A precompiled header is for certain flags; the compiler takes the one that fits out of the folder.
+    standard=$cache/standard.h.gch/$(echo "$flags" | cksum | tr ' ' _)
+    if [ -n "${EMULATED_CACHE:-}" ] && [ ! -f "$standard" ]; then
+        mkdir -p "$cache/standard.h.gch"
+        cp tests/cuda/standard.h "$cache/"
+        # shellcheck disable=SC2086
+        g++ $flags -x c++-header "$cache/standard.h" -o "$standard"
+    fi
     # shellcheck disable=SC2086
-    g++ -std=c++17 -O1 -Wall -Wno-unknown-pragmas -Wno-psabi -ffp-contract=fast $fused ${EMULATED_CXXFLAGS:-} -I"$work/include" -Itests/cuda \
+    g++ $flags ${EMULATED_CACHE:+-include "$cache/standard.h"} -I"$work/include" -Itests/cuda \
         -include "$work/manifest.h" -DKERNEL="\"$work/kernel.cu\"" -c tests/cuda/emulated_kernel.cpp -o "$work/kernel.o"
     # shellcheck disable=SC2086
     g++ -fopenmp -o "$program" "$work/kernel.o" "$cache/emulate.o" "$cache/tensor_core.o" $common "$BUILD/libattest.a" -lm

@@ -7,21 +7,7 @@
 #ifndef EMULATION_H
 #define EMULATION_H
 
-#include <algorithm>
-#include <csetjmp>
-#include <cstdarg>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <deque>
-#include <functional>
-#include <map>
-#include <math.h>
-#include <type_traits>
-#include <ucontext.h>
-#include <unistd.h>
-#include <vector>
+#include "standard.h"
 
 #define __CUDACC__ 1
 #define __global__
