@@ -156,7 +156,7 @@ WITH_TOOLS  = PATH="$$PATH:$(abspath $(CUDA_TOOLS))/bin"
 # them at the end. Threads that wait for others sleep: with the default they turn in circles, on processors that another test wants.
 LONGEST := $(patsubst %,tests/%.t,selftest sanitize aarch64 cuda_sm90_kernels cuda_build verify fuzz races speed cuda_tensor_kernels evolve amx \
     cuda_template cuda_kernels exhaustive correctness determinism random new stages relations)
-test:       ## install what is missing, build, and run the test suite (about 10 minutes on 2 cores, with CUDA images)
+test:       ## install what is missing, build, and run the test suite (under 10 minutes on 2 cores, once built)
 	@scripts/deps.sh build test
 	@scripts/cuda_tools.sh $(CUDA_TOOLS)
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests tool-tests
