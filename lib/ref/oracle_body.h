@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <string.h>
 
+enum { MOST_COLUMNS = 512 }; /* of Q, K and V */
+
 static float float_of(uint32_t bits)
 {
     float value;
@@ -129,7 +131,7 @@ static unsigned char score(const attest_problem *p, const attest_tensors *t, int
             return 0;
     }
 
-    REAL key[512];
+    REAL key[MOST_COLUMNS];
     numbers_at(t->k, p->dtype, key_offset(p, t, p->stride_k, b, h / (p->heads_q / p->heads_kv), j), p->dim, key);
     REAL s = (REAL)p->scale * product(query, key, p->dim);
     if (p->flags & ATTEST_SOFTCAP)
@@ -155,7 +157,7 @@ void ORACLE(const attest_problem *p, const attest_tensors *t, int64_t b, int64_t
     key_range(p, t, b, i, &first, &end);
     REAL *s = scratch;                                         /* [seq_kv] the scores */
     unsigned char *visible = (unsigned char *)(s + p->seq_kv); /* [seq_kv] */
-    REAL query[512], value[512], row[512] = {0};
+    REAL query[MOST_COLUMNS], value[MOST_COLUMNS], row[MOST_COLUMNS] = {0};
     numbers_at(t->q, p->dtype, query_offset(p, t, b, h, i), p->dim, query);
 
     /* The largest score keeps the exponentials in range. A sink is a score without a value. */

@@ -1,5 +1,5 @@
 /*
- * tensor_core.cpp - see tensor_core.h. Compiled apart from the kernels, for speed: most of the time of an emulated kernel goes here.
+ * tensor_core.cpp - see tensor_core.h. Compiled apart from the kernels, once and for speed: most of their time would go here.
  */
 #include "tensor_core.h"
 

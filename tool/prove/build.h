@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { BUILD_LOG_SIZE = 1 << 16 }; /* room for what a compiler says */
+
 /* Compiles a source to a shared object with warnings as errors; with `sanitized` under ASan and UBSan. `flags` are the source's own
  * (candidate_flags). The command is run in the current folder and contains no absolute path, so that the image does not depend on
  * where the sources are. False if it failed; the compiler's messages are in `log` (cut if they do not fit). */

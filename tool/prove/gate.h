@@ -32,7 +32,7 @@ struct proof {
     struct candidate candidate;
     struct policy policy;
     struct opponent opponent;
-    bool brief;                /* a first look: no image with sanitizers, and no more than problems in the correctness gate */
+    bool brief;                /* a first look: no more than problems in the correctness gate */
     bool reigns;               /* the candidate is the reigning champion, unchanged: there is nobody to beat */
     struct problem_list suite; /* correctness problems; those that the kernel refuses are not applicable */
     struct problem_list timed; /* problems for the speed gate */

@@ -18,12 +18,10 @@
 #include "evidence/digest.h"
 #include "proof.h"
 
-enum { LOG_SIZE = 1 << 16 };
-
 /* The names that `nm` prints for one kind of symbols, as an array. NULL if there is no nm. */
 static json_t *symbols(const char *image, const char *kind)
 {
-    char log[LOG_SIZE], *rest = NULL;
+    char log[BUILD_LOG_SIZE], *rest = NULL;
     char *argv[] = {(char *)(uintptr_t) "nm", (char *)(uintptr_t) "-D", (char *)(uintptr_t) "-P",
                     (char *)(uintptr_t)kind,  (char *)(uintptr_t)image, NULL};
     if (build_command(argv, 60, log, sizeof log) != 0)
@@ -39,7 +37,7 @@ static json_t *symbols(const char *image, const char *kind)
 static bool compile_candidate(struct proof *proof, struct gate_result *result)
 {
     struct candidate *candidate = &proof->candidate;
-    char log[LOG_SIZE], compiler[256], line[480];
+    char log[BUILD_LOG_SIZE], compiler[256], line[480];
     char *flags = candidate_flags(candidate->source), *all = flags ? build_flags(flags) : NULL;
     char *image = gate_path(proof, "%s.so", candidate->name);
     bool built = false;

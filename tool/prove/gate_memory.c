@@ -319,7 +319,7 @@ static char *find_runtime(const char *image)
 static char *build_checked(const struct proof *proof, char *why, size_t why_size)
 {
     const struct candidate *candidate = &proof->candidate;
-    char log[1 << 16] = "", *flags = candidate_flags(candidate->source);
+    char log[BUILD_LOG_SIZE] = "", *flags = candidate_flags(candidate->source);
     char *image = gate_path(proof, "%s_checked.so", candidate->name);
     snprintf(why, why_size, "%s cannot be read, or memory ran out", candidate->source);
     if (!flags || !image || !build_image(candidate->source, flags, image, true, log, sizeof log)) {
