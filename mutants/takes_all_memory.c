@@ -8,7 +8,7 @@
 
 static inline void take_all(void)
 {
-    for (size_t size = (size_t)256 << 20;;) {
+    for (size_t size = (size_t)64 << 20;;) {
         void *volatile taken = malloc(size);
         if (!taken)
             abort();

@@ -10,7 +10,7 @@ if $CC $flags -fsanitize=address,undefined tests/tool/kernels/misbehave.c -o "$w
     ATTEST_TEST_RUNTIME=$($CC -print-file-name=libasan.so)
     export ATTEST_TEST_RUNTIME
 fi
-for test in misdeeds gaps images facts printed holdings files numbers slots orphans sanitizers; do
+for test in misdeeds gaps images facts printed holdings files numbers slots orphans stalls sanitizers; do
     check "test_executor: $test" "$BUILD/tests/tool/test_executor" --only $test
 done
 for test in determinism memory padded left_to_others; do

@@ -24,6 +24,16 @@ void ending_say(struct execution *execution, enum execution_end end, const char 
     execution->seconds = 0;
 }
 
+bool ending_greedy(const struct executor *executor, struct execution *execution)
+{
+    int64_t used = executor->peak - executor->lent - (int64_t)sizeof(struct board);
+    if (executor->relaxed || executor->on_device || used <= executor->memory)
+        return false;
+    ending_say(execution, EXECUTION_GREEDY, "it used %.0f MiB of memory; %.0f are allowed beside the tensors",
+               (double)used / 0x1p20, (double)executor->memory / 0x1p20);
+    return true;
+}
+
 /* ---- what it printed ------------------------------------------------------------------------------------------------ */
 
 void ending_clean(char *text)
@@ -164,6 +174,8 @@ void ending_describe(struct executor *executor, int status, struct execution *ex
         ending_say(execution, EXECUTION_CRASHED, "%s", line);
         return;
     }
+    if (ending_greedy(executor, execution)) /* it took it faster than anyone looks, and then died for want of more */
+        return;
     if (WIFSIGNALED(status))
         describe_signal(executor, WTERMSIG(status), execution);
     else if (WEXITSTATUS(status) == EXIT_LOST)

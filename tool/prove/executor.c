@@ -5,7 +5,7 @@
  * The worker is awake only while a request is under way. A request has a deadline; until then the supervisor sleeps in poll(),
  * keeps what the worker prints (as much as fits, the rest is thrown away), and looks now and then how much memory it has. After the
  * answer the worker is stopped, and only when it stands still are outputs looked at: whatever is still going on in it cannot finish
- * later.
+ * later. Memory that it had and gave back between two looks is found then too, in the peak that the system keeps.
  *
  * Inputs are copied in while the worker stands still, after it has mapped their pages and made its plan. So a kernel sees them only
  * when it runs, or when another slot is loaded after that.
@@ -28,9 +28,10 @@
 #include "gate.h"
 
 enum {
-    LOOK_MS = 100,  /* how often memory is looked at */
-    LEAVE_MS = 500, /* for a worker that has closed its socket, until it has to be on its way out */
-    SHIFT_MOST = 64 /* pages */
+    LOOK_MS = 100,   /* how often memory is looked at */
+    STALL_MS = 1000, /* see struct patience */
+    LEAVE_MS = 2000, /* for a worker that has closed its socket, until it has to be on its way out */
+    SHIFT_MOST = 64  /* pages */
 };
 
 static uint64_t random_number(void)
@@ -39,6 +40,19 @@ static uint64_t random_number(void)
     if (getrandom(&bits, sizeof bits, 0) != (ssize_t)sizeof bits)
         bits = (uint64_t)(process_clock() * 1e9);
     return bits;
+}
+
+/* How long a worker has been waited for. Of the time between two looks no more counts than STALL_MS: in what is beyond, this process
+ * stood still, most often because the machine did, and the worker with it. */
+struct patience {
+    double last_look, waited;
+};
+
+static double seconds_waited(struct patience *patience)
+{
+    double since = process_clock() - patience->last_look;
+    patience->last_look += since;
+    return patience->waited += fmin(since, 1e-3 * STALL_MS);
 }
 
 /* ---- requests ------------------------------------------------------------------------------------------------------- */
@@ -83,37 +97,35 @@ static bool stand_still(struct executor *executor, struct execution *execution)
     return false;
 }
 
-/* Private memory of the worker, and shared memory that is not ours. */
-static int64_t memory_used(const struct executor *executor)
+/* False, and the worker ended, if it has at any time had more memory than it may. */
+static bool is_modest(struct executor *executor, struct execution *execution)
 {
-    int64_t shared = process_number(executor, "RssShmem") - (int64_t)sizeof(struct board) - 65536;
-    for (int i = 0; i < EXECUTOR_SLOTS; i++)
-        shared -= (int64_t)(executor->slots[i].size[0] + executor->slots[i].size[1]);
-    return process_number(executor, "RssAnon") + (shared > 0 ? shared : 0);
+    if (executor->relaxed || executor->on_device)
+        return true;
+    executor->peak = process_number(executor, "VmHWM") - process_number(executor, "RssFile");
+    if (!ending_greedy(executor, execution))
+        return true;
+    give_up_on(executor, execution);
+    return false;
 }
 
 /* False, and the worker ended, if it is past its time or its memory. */
-static bool may_go_on(struct executor *executor, double deadline, struct execution *execution)
+static bool may_go_on(struct executor *executor, double waited, struct execution *execution)
 {
-    int64_t used = executor->relaxed || executor->on_device ? 0 : memory_used(executor);
-    if (used > executor->memory) {
-        ending_say(execution, EXECUTION_GREEDY, "it used %.0f MiB of memory; %.0f are allowed beside the tensors",
-                   (double)used / 0x1p20, (double)executor->memory / 0x1p20);
-    } else if (process_clock() > deadline) {
-        ending_say(execution, EXECUTION_HUNG, "it did not end within %g seconds", executor->seconds);
-        ending_quote(executor, execution);
-    } else {
+    if (!is_modest(executor, execution))
+        return false;
+    if (waited <= executor->seconds)
         return true;
-    }
+    ending_say(execution, EXECUTION_HUNG, "it did not end within %g seconds", executor->seconds);
+    ending_quote(executor, execution);
     give_up_on(executor, execution);
     return false;
 }
 
 /* Waits for an answer of `size` bytes; *seconds is when it came, by the clock. */
-static bool await(struct executor *executor, void *answer, size_t size, double deadline, double *seconds,
-                  struct execution *execution)
+static bool await(struct executor *executor, void *answer, size_t size, double *seconds, struct execution *execution)
 {
-    double look = process_clock() + 1e-3 * LOOK_MS;
+    struct patience patience = {.last_look = process_clock()};
     for (;;) {
         struct pollfd files[2] = {{executor->control, POLLIN, 0}, {executor->output, POLLIN, 0}};
         int ready = poll(files, 2, LOOK_MS);
@@ -137,10 +149,9 @@ static bool await(struct executor *executor, void *answer, size_t size, double d
             process_drain(executor);
         else if (ready > 0 && files[1].revents)
             poll(NULL, 0, 1); /* it has closed its outputs: do not spin */
-        if (process_clock() < look)
+        if (process_clock() - patience.last_look < 1e-3 * LOOK_MS)
             continue;
-        look = process_clock() + 1e-3 * LOOK_MS;
-        if (has_ended(executor, execution) || !may_go_on(executor, deadline, execution))
+        if (has_ended(executor, execution) || !may_go_on(executor, seconds_waited(&patience), execution))
             return false;
     }
 }
@@ -157,7 +168,7 @@ static bool exchange(struct executor *executor, const void *request, size_t requ
         give_up_on(executor, execution);
         return false;
     }
-    if (!await(executor, answer, answer_size, begin + executor->seconds, &end, execution))
+    if (!await(executor, answer, answer_size, &end, execution))
         return false;
     execution->seconds = end - begin;
     if (told->kind == kind && told->number == asked->number && told->end <= EXECUTION_LACKING)
@@ -276,6 +287,15 @@ json_t *executor_sandbox(const struct executor *executor)
 
 /* ---- problems ------------------------------------------------------------------------------------------------------- */
 
+/* The tensors are in its memory too, and must not count as its own, now or later. */
+static void note_lent(struct executor *executor)
+{
+    int64_t lent = 0;
+    for (int i = 0; i < EXECUTOR_SLOTS; i++)
+        lent += (int64_t)(executor->slots[i].size[0] + executor->slots[i].size[1]);
+    executor->lent = lent > executor->lent ? lent : executor->lent;
+}
+
 bool executor_load(struct executor *executor, int slot, const struct inputs *inputs, struct execution *execution)
 {
     static struct ready ready;
@@ -288,6 +308,7 @@ bool executor_load(struct executor *executor, int slot, const struct inputs *inp
         ending_say(execution, EXECUTION_LACKING, "%s", why);
         return false;
     }
+    note_lent(executor);
     struct load load = {.head = {.kind = MESSAGE_LOAD, .number = random_number()},
                         .slot = slot,
                         .shift = (uint32_t)(random_number() % SHIFT_MOST),
@@ -361,7 +382,7 @@ static struct execution run_or_time(struct executor *executor, struct run *run, 
                        "libattest did not take the tensors: something in the worker was overwritten");
     }
     struct execution trouble;
-    if (executor->pid && !stand_still(executor, &trouble))
+    if (executor->pid && (!stand_still(executor, &trouble) || !is_modest(executor, &trouble)))
         return trouble;
     return execution;
 }
@@ -414,14 +435,14 @@ bool executor_intact(struct executor *executor, int slot, char *why, size_t why_
 void executor_end(struct executor *executor, struct execution *execution)
 {
     struct message_head end = {.kind = MESSAGE_END, .number = random_number()};
-    double limit = process_clock() + executor->seconds;
+    struct patience patience = {.last_look = process_clock()};
     char stray;
     bool gone = false;
     if (!is_there(executor, execution))
         return;
     process_wake(executor);
     process_send(executor, &end, sizeof end, NULL, 0);
-    while (!(gone = process_has_ended(executor)) && process_clock() < limit) {
+    while (!(gone = process_has_ended(executor)) && seconds_waited(&patience) < executor->seconds) {
         poll(NULL, 0, 1);
         process_drain(executor);
     }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/personality.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -202,6 +203,20 @@ const char *executor_printed(struct executor *executor)
 
 /* ---- running, standing still, ending -------------------------------------------------------------------------------- */
 
+/* Waits for the process, and takes down the most memory that it ever had. A process begins with the peak of the one that started it:
+ * a peak that is not above ours says nothing. */
+static pid_t await_process(struct executor *executor, int *status, int options)
+{
+    struct rusage its, ours;
+    pid_t got;
+    while ((got = wait4(executor->pid, status, options, &its)) < 0 && errno == EINTR)
+        ;
+    getrusage(RUSAGE_SELF, &ours);
+    if (got == executor->pid && its.ru_maxrss > ours.ru_maxrss)
+        executor->peak = (int64_t)its.ru_maxrss * 1024;
+    return got;
+}
+
 void process_wake(struct executor *executor)
 {
     if (executor->stopped)
@@ -211,10 +226,8 @@ void process_wake(struct executor *executor)
 
 bool process_halt(struct executor *executor, int *status)
 {
-    pid_t got;
     kill(executor->pid, SIGSTOP);
-    while ((got = waitpid(executor->pid, status, WUNTRACED)) < 0 && errno == EINTR)
-        ;
+    pid_t got = await_process(executor, status, WUNTRACED);
     process_drain(executor);
     if (got == executor->pid && WIFSTOPPED(*status)) {
         executor->stopped = true;
@@ -238,8 +251,7 @@ int process_bury(struct executor *executor)
         return status;
     kill(-executor->pid, SIGKILL);
     kill(executor->pid, SIGKILL);
-    while (waitpid(executor->pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    await_process(executor, &status, 0);
     executor->pid = 0;
     process_drain(executor);
     return status;

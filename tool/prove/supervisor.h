@@ -16,7 +16,9 @@ struct executor {
     int control, output; /* our ends of the socket, and of the pipe that it prints to */
     struct board *board;
     double seconds;
-    int64_t memory;
+    int64_t memory; /* bytes that it may use beyond the tensors */
+    int64_t lent;   /* bytes of the tensors, when they were most */
+    int64_t peak;   /* most memory that it was seen to have at any time, tensors included */
     enum guard guard;
     bool relaxed, stopped, on_device;
     struct kernel_facts facts;
@@ -54,6 +56,9 @@ bool process_is_cut_off(const struct executor *executor);
 
 /* Says how a request, or the worker, came to its end. */
 void ending_say(struct execution *execution, enum execution_end end, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Whether the peak is beyond what it may have; then that is said. */
+bool ending_greedy(const struct executor *executor, struct execution *execution);
 
 /* From the status that the process has left behind. */
 void ending_describe(struct executor *executor, int status, struct execution *execution);

@@ -99,6 +99,14 @@ static int deep(int n)
     return n > 1 << 30 ? 0 : deep(n + 1) + room[n % 4096];
 }
 
+static void take_and_give_back(size_t size)
+{
+    volatile char *block = malloc(size);
+    for (size_t i = 0; block && i < size; i += 4096)
+        block[i] = 1;
+    free((void *)(uintptr_t)block);
+}
+
 static void *work_later(void *data)
 {
     return data;
@@ -134,6 +142,9 @@ static void misbehave(const attest_task *task, char *scratch, int64_t scratch_by
     case SLEEP:
         for (;;)
             pause();
+    case NAP:
+        usleep(5000000);
+        break;
     case EXIT_ZERO:
         exit(0);
     case EXIT_ZERO_AT_ONCE:
@@ -236,6 +247,12 @@ static void misbehave(const attest_task *task, char *scratch, int64_t scratch_by
                 memset(block, 1, 100 << 20);
         }
         break;
+    case HUGE_MEMORY_SHORTLY:
+        take_and_give_back(400 << 20);
+        break;
+    case HUGE_MEMORY_ABORT:
+        take_and_give_back(400 << 20);
+        abort();
     case HUGE_SHARED_MEMORY:
         for (int i = 0; i < 30; i++) {
             char *block = mmap(NULL, 100 << 20, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
