@@ -160,7 +160,9 @@ test:       ## install what is missing, build, and run the test suite (under 10 
 	@scripts/deps.sh build test
 	@scripts/cuda_tools.sh $(CUDA_TOOLS)
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests tool-tests
-	@$(WITH_TOOLS) BUILD=$(BUILD) CC="$(CC)" OMP_WAIT_POLICY=passive prove --timer --comments --jobs $(JOBS) $(PROVE_FLAGS) $(LONGEST) $(filter-out $(LONGEST),$(sort $(wildcard tests/*.t)))
+	@rm -rf $(BUILD)/tap
+	@$(WITH_TOOLS) BUILD=$(BUILD) CC="$(CC)" OMP_WAIT_POLICY=passive prove --timer --comments --jobs $(JOBS) --exec tests/recorded.sh $(PROVE_FLAGS) \
+	    $(LONGEST) $(filter-out $(LONGEST),$(sort $(wildcard tests/*.t))) || { BUILD=$(BUILD) tests/recorded.sh --failed; exit 1; }
 
 test-long:  ## the same tests with the long variants: bigger shapes, more random draws, longer fuzzing
 	@ATTEST_TEST_LONG=1 $(MAKE) --no-print-directory test
