@@ -200,10 +200,12 @@ uninstall:  ## remove what install put there
 # ---- housekeeping -----------------------------------------------------------------------------------------------------------
 FORMATTED = $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 format:     ## let clang-format lay out the sources
-	clang-format -i $(FORMATTED)
-check-format:
-	clang-format --dry-run -Werror $(FORMATTED)
+	$(if $(V),,@echo "  FMT $(words $(FORMATTED)) files")
+	$(Q)clang-format -i $(FORMATTED)
+check-format: ## say where clang-format would lay them out otherwise
+	$(if $(V),,@echo "  FMT $(words $(FORMATTED)) files, only looked at")
+	$(Q)clang-format --dry-run -Werror $(FORMATTED)
 clean:      ## remove $(BUILD)
 	rm -rf $(BUILD)
 help:       ## this list
-	@sed -n 's/^\([a-z-]*\):.*##\(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-12s%s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*##\(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-13s%s\n", $$1, $$2}'
