@@ -19,6 +19,7 @@ import platform
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -41,12 +42,25 @@ PAUSE_SECONDS = 0.02
 SLOW_FACTOR, SLOW_SECONDS = 2.5, 0.5
 
 
+# What OpenBLAS calls its kernels for a processor that it does not know, and those that it has for what such a processor can do.
+OPENBLAS_PLAIN = "Prescott"
+OPENBLAS_CORES = (("avx512_bf16", "Cooperlake"), ("avx512f", "SkylakeX"), ("avx2", "Haswell"))
+
+
 class Worker:
     """A contender's process. ask() sends one order and waits for the answer."""
 
-    def __init__(self, name, threads, build):
+    def __init__(self, name, threads, build, features):
         self.name = name
-        environment = dict(os.environ, BUILD=build, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads), KMP_BLOCKTIME="5")
+        self.threads = threads
+        self.build = build
+        self.features = features
+        self.settings = {}
+        self.begin()
+
+    def begin(self):
+        name, threads, build = self.name, self.threads, self.build
+        environment = dict(os.environ, BUILD=build, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads), KMP_BLOCKTIME="5", **self.settings)
         libraries = [os.path.join(build, "bench", "lib"), os.path.join(build, "peers-venv", "lib")]
         if name == "onednn":
             environment["OCL_ICD_FILENAMES"] = os.path.join(libraries[1], "libintelocl.so")
@@ -62,7 +76,28 @@ class Worker:
             answer = self.process.stdout.readline()
         except BrokenPipeError:
             answer = ""
-        return json.loads(answer) if answer else {"error": f"the process ended with status {self.process.wait()}"}
+        return json.loads(answer) if answer else {"error": self.ending()}
+
+    def ending(self):
+        status = self.process.wait()
+        return f"the process was ended by {signal.Signals(-status).name}" if status < 0 else f"the process ended with status {status}"
+
+    def revive(self):
+        """What one problem did to a library is not the end of it for the others."""
+        if self.process.poll() is not None:
+            self.begin()
+            self.hello()
+
+    def hello(self):
+        """What the contender is: its version and the like, or why it cannot be had."""
+        answer = self.ask(do="hello")
+        core = next((core for feature, core in OPENBLAS_CORES if feature in self.features), None)
+        if self.name == "openblas" and OPENBLAS_PLAIN in answer.get("version", "") and core and not self.settings:
+            self.close()
+            self.settings = {"OPENBLAS_CORETYPE": core}
+            self.begin()
+            answer = self.ask(do="hello")
+        return answer
 
     def close(self):
         with contextlib.suppress(BrokenPipeError):
@@ -128,6 +163,8 @@ class Entry:
 
 def run_cell(problem, threads, workers, ceilings, rounds, directory, answers):
     """All rounds of one problem: the cell of the JSON file."""
+    for worker in workers.values():
+        worker.revive()
     entries = {name: Entry(worker, problem) for name, worker in workers.items()}
     for name, other in companions(problem).items():
         entries[name] = Entry(workers["attest"], other)
@@ -263,8 +300,8 @@ def main():
     for threads in sorted({int(n) for n in arguments.threads.split(",")}):
         workers = {}
         for name in ("attest",) + table.PEERS + ("ceilings",):
-            worker = Worker(name, threads, build)
-            answer = worker.ask(do="hello")
+            worker = Worker(name, threads, build, machine["features"])
+            answer = worker.hello()
             if "error" in answer:
                 reason = answer["error"].replace(build + os.sep, "build/").replace(os.getcwd() + os.sep, "")  # where things lie is nobody's business
                 document["unavailable"][name] = reason
