@@ -41,7 +41,6 @@ PAUSE_SECONDS = 0.02
 # to know a factor of five to a percent, and it keeps the whole run within minutes.
 SLOW_FACTOR, SLOW_SECONDS = 2.5, 0.5
 
-
 # What OpenBLAS calls its kernels for a processor that it does not know, and those that it has for what such a processor can do.
 OPENBLAS_PLAIN = "Prescott"
 OPENBLAS_CORES = (("avx512_bf16", "Cooperlake"), ("avx512f", "SkylakeX"), ("avx2", "Haswell"))
@@ -50,24 +49,19 @@ OPENBLAS_CORES = (("avx512_bf16", "Cooperlake"), ("avx512f", "SkylakeX"), ("avx2
 class Worker:
     """A contender's process. ask() sends one order and waits for the answer."""
 
-    def __init__(self, name, threads, build, features):
+    def __init__(self, name, threads, build):
         self.name = name
-        self.threads = threads
-        self.build = build
-        self.features = features
-        self.settings = {}
+        self.command = [sys.executable, os.path.join(HERE, "contenders.py"), name, str(threads)]
+        self.environment = dict(os.environ, BUILD=build, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads), KMP_BLOCKTIME="5")
+        libraries = [os.path.join(build, "bench", "lib"), os.path.join(build, "peers-venv", "lib")]
+        if name == "onednn":
+            self.environment["OCL_ICD_FILENAMES"] = os.path.join(libraries[1], "libintelocl.so")
+        if name in ("onednn", "openblas"):
+            self.environment["LD_LIBRARY_PATH"] = ":".join(libraries + [os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(":")
         self.begin()
 
     def begin(self):
-        name, threads, build = self.name, self.threads, self.build
-        environment = dict(os.environ, BUILD=build, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads), KMP_BLOCKTIME="5", **self.settings)
-        libraries = [os.path.join(build, "bench", "lib"), os.path.join(build, "peers-venv", "lib")]
-        if name == "onednn":
-            environment["OCL_ICD_FILENAMES"] = os.path.join(libraries[1], "libintelocl.so")
-        if name in ("onednn", "openblas"):
-            environment["LD_LIBRARY_PATH"] = ":".join(libraries + [os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(":")
-        command = [sys.executable, os.path.join(HERE, "contenders.py"), name, str(threads)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self.environment)
 
     def ask(self, **order):
         try:
@@ -82,22 +76,23 @@ class Worker:
         status = self.process.wait()
         return f"the process was ended by {signal.Signals(-status).name}" if status < 0 else f"the process ended with status {status}"
 
+    def hello(self, features):
+        """What the contender is: its version and the like, or why it cannot be had."""
+        answer = self.ask(do="hello")
+        if self.name == "openblas" and OPENBLAS_PLAIN in answer.get("version", ""):
+            fitting = [core for feature, core in OPENBLAS_CORES if feature in features]
+            if fitting:
+                self.close()
+                self.environment["OPENBLAS_CORETYPE"] = fitting[0]
+                self.begin()
+                answer = self.ask(do="hello")
+        return answer
+
     def revive(self):
         """What one problem did to a library is not the end of it for the others."""
         if self.process.poll() is not None:
             self.begin()
-            self.hello()
-
-    def hello(self):
-        """What the contender is: its version and the like, or why it cannot be had."""
-        answer = self.ask(do="hello")
-        core = next((core for feature, core in OPENBLAS_CORES if feature in self.features), None)
-        if self.name == "openblas" and OPENBLAS_PLAIN in answer.get("version", "") and core and not self.settings:
-            self.close()
-            self.settings = {"OPENBLAS_CORETYPE": core}
-            self.begin()
-            answer = self.ask(do="hello")
-        return answer
+            self.ask(do="hello")
 
     def close(self):
         with contextlib.suppress(BrokenPipeError):
@@ -300,8 +295,8 @@ def main():
     for threads in sorted({int(n) for n in arguments.threads.split(",")}):
         workers = {}
         for name in ("attest",) + table.PEERS + ("ceilings",):
-            worker = Worker(name, threads, build, machine["features"])
-            answer = worker.hello()
+            worker = Worker(name, threads, build)
+            answer = worker.hello(machine["features"])
             if "error" in answer:
                 reason = answer["error"].replace(build + os.sep, "build/").replace(os.getcwd() + os.sep, "")  # where things lie is nobody's business
                 document["unavailable"][name] = reason
