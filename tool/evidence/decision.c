@@ -1,7 +1,8 @@
 /*
  * decision.c - the decision matrix. See decision.h.
  *
- * The first row that fits decides on the verdict. "Needed" is what gates.def says: every gate but speed.
+ * The first row that fits decides on the verdict. "Needed" is what gates.def says: every gate but speed that is for kernels of this
+ * kind and came with the policy of the record or before it.
  *
  *   a needed gate says FAIL, or speed found a cheat                        REJECTED       by the first such gate
  *   a needed gate says INCONCLUSIVE, or was not run                        INCONCLUSIVE   because of it
@@ -26,14 +27,16 @@
 #include <string.h>
 
 #include "member.h"
+#include "prove/policy_number.h"
 #include "prove/verdict.h"
 #include "report.h"
 
 static const struct {
     const char *name;
     bool needed;
+    int came, cpu, cuda; /* policies: see gates.def */
 } rules[] = {
-#define GATE(name, needed, claim) {#name, needed},
+#define GATE(name, needed, came, cpu, cuda, claim) {#name, needed, came, cpu, cuda},
 #include "prove/gates.def"
 #undef GATE
 };
@@ -49,6 +52,28 @@ static const json_t *find_gate(const json_t *record, const char *name)
             return gate;
     }
     return NULL;
+}
+
+int record_policy(const json_t *record)
+{
+    json_int_t number = json_integer_value(json_object_get(record, "policy_number"));
+    return number < 1 ? 1 : number > POLICY_NUMBER ? POLICY_NUMBER + 1 : (int)number;
+}
+
+/* Whether a record of its policy must have the result of a gate. */
+static bool is_needed(int rule, const json_t *record)
+{
+    int since = text_is(record, "backend", "cuda") ? rules[rule].cuda : rules[rule].cpu;
+    return rules[rule].needed && since && rules[rule].came <= record_policy(record);
+}
+
+json_t *decision_needed(const json_t *record)
+{
+    json_t *names = json_array();
+    for (int i = 0; i < RULE_COUNT; i++)
+        if (is_needed(i, record))
+            json_add(names, json_string(rules[i].name));
+    return names;
 }
 
 /* VERDICT_COUNT if the gate was not run, or says something that is no verdict. */
@@ -81,7 +106,7 @@ static bool decide_against(const json_t *record, struct decision *decision)
     for (int i = 0; i < RULE_COUNT; i++) {
         const json_t *gate = find_gate(record, rules[i].name);
         enum verdict verdict = verdict_of(gate);
-        if (rules[i].needed && (verdict == VERDICT_INCONCLUSIVE || verdict == VERDICT_COUNT)) {
+        if (is_needed(i, record) && (verdict == VERDICT_INCONCLUSIVE || verdict == VERDICT_COUNT)) {
             decision->gate = gate;
             if (gate)
                 snprintf(decision->sentence, sizeof decision->sentence, "the %s gate is inconclusive: %s", rules[i].name,

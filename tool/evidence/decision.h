@@ -14,6 +14,12 @@ struct decision {
     char sentence[2048];
 };
 
+/* The policy a record was judged by: 1 if it names none; POLICY_NUMBER + 1 for all that this program does not know. */
+int record_policy(const json_t *record);
+
+/* The gates that a record of its policy needs for PROVEN, by name. New reference. */
+json_t *decision_needed(const json_t *record);
+
 /* Decides by the members "gates", "opponent" and "reigns" of a record. */
 void decide(const json_t *record, struct decision *decision);
 

@@ -10,7 +10,7 @@
 
 #include "cuda_manifest.h"
 
-#define GATE(name, needed, claim) {#name, claim, gate_##name, needed},
+#define GATE(name, needed, came, cpu, cuda, claim) {#name, claim, gate_##name, needed, came, cpu, cuda},
 const struct gate gates[] = {
 #include "gates.def"
 };
@@ -76,8 +76,7 @@ enum exit_code gates_check(struct session *session)
             known = known || strcmp(names[i], word) == 0;
         if (!known) {
             const char *near = nearest_word(word, names, gate_count);
-            snprintf(hint, sizeof hint,
-                     near ? "did you mean %s?" : "gates are build, oracle, memory, determinism, correctness, speed, profile", near);
+            snprintf(hint, sizeof hint, near ? "did you mean %s?" : "attest help prove names the gates", near);
             return give_up(session, EXIT_USAGE, hint, "there is no gate '%s'", word);
         }
         at += length + (at[length] == ',');

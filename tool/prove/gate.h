@@ -6,6 +6,7 @@
 
 #include "candidate.h"
 #include "executor.h"
+#include "policy_number.h"
 #include "verdict.h"
 
 struct policy {
@@ -58,12 +59,13 @@ struct gate {
     const char *name;
     const char *claim;
     void (*run)(struct proof *proof, struct gate_result *result);
-    bool needed; /* for the verdict PROVEN; the others (speed) are for CHAMPION */
+    bool needed;         /* for the verdict PROVEN; the others (speed) are for CHAMPION */
+    int came, cpu, cuda; /* policies: see gates.def */
 };
 extern const struct gate gates[];
 extern const int gate_count;
 
-#define GATE(name, needed, claim) void gate_##name(struct proof *proof, struct gate_result *result);
+#define GATE(name, needed, came, cpu, cuda, claim) void gate_##name(struct proof *proof, struct gate_result *result);
 #include "gates.def"
 #undef GATE
 

@@ -153,6 +153,9 @@ static json_t *begin_record(const struct proof *proof)
              proof->device ? gpu_json(proof->session->context, proof->device) : machine_json(proof->session->context));
     json_put(record, "tool", json_pack("{s:s, s:s}", "version", attest_version(), "build", attest_build_id()));
     json_put(record, "started", time_text());
+    json_put(record, "policy_number", json_integer(POLICY_NUMBER));
+    json_put(record, "generator", json_integer(GENERATOR_VERSION));
+    json_put(record, "needed", decision_needed(record));
     put_digest(record, "policy_digest", policy);
     put_digest(record, "suite_digest", suite);
     json_put(record, "policy", policy);
@@ -392,6 +395,8 @@ static bool run_gates(struct running *running, char *why, size_t why_size)
     for (int i = 0; i < gate_count && !failed && !(most > 0 && running->gpu_seconds >= most); i++) {
         enum verdict verdict;
         bool build = i == 0, judged = gate_listed(only, gates[i].name);
+        if ((proof->device ? gates[i].cuda : gates[i].cpu) == 0) /* not for kernels of this kind */
+            continue;
         if (!build && !judged)
             continue;
         if (!run_gate(running, &gates[i], judged, &verdict)) {

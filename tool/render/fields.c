@@ -8,7 +8,7 @@
 #include <string.h>
 
 const struct gate_row gate_rows[] = {
-#define GATE(name, needed, claim) {#name, claim, needed},
+#define GATE(name, needed, came, cpu, cuda, claim) {#name, claim, needed},
 #include "prove/gates.def"
 #undef GATE
 };
