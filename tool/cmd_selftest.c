@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "evidence/member.h"
+#include "mutate/kill_rate.h"
 #include "prove/build.h"
 #include "prove/cuda_compile.h"
 #include "prove/cuda_tools.h"
@@ -575,12 +576,29 @@ static void print_table(const struct selftest *test)
     report_table(&test->session->report, "mutants", columns, count, widths);
 }
 
+/* ---- mutants that nobody wrote ----------------------------------------------------------------------------------------------- */
+
+static enum exit_code measure_kill_rate(struct session *session)
+{
+    uint64_t seed;
+    if (session->options.word_count)
+        return give_up(session, EXIT_USAGE, "--of KERNEL names the kernels that mutants are made of",
+                       "--generate takes no mutant's name, and got '%s'", session->options.words[0]);
+    if (session->options.only)
+        return give_up(session, EXIT_USAGE, "leave --only away", "--generate runs every gate but speed");
+    if (!session->options.proof_seed && getrandom(&seed, sizeof seed, 0) == (ssize_t)sizeof seed)
+        session->options.proof_seed = (int64_t)(seed >> 12) + 1;
+    return kill_rate_measure(session);
+}
+
 /* ---- the command ------------------------------------------------------------------------------------------------------------ */
 
 enum exit_code cmd_selftest(struct session *session)
 {
     struct selftest test = {.session = session, .seed = (uint64_t)session->options.proof_seed};
     enum exit_code code = gates_check(session);
+    if (code == EXIT_PASS && session->options.generate)
+        return measure_kill_rate(session);
     if (code == EXIT_PASS)
         code = read_table(&test);
     if (code == EXIT_PASS)

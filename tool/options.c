@@ -96,6 +96,20 @@ const struct option_spec option_specs[] = {
     {"cpu", NULL, "A kernel in C.", CMD_NEW, OPTION_FLAG, FIELD(cpu), 0, 0},
     {"cuda", NULL, "A kernel in CUDA C.", CMD_NEW | CMD_WORKER, OPTION_FLAG, FIELD(cuda), 0, 0},
     {"mutants", "DIR", "Where the mutants are. The default is mutants.", CMD_SELFTEST, OPTION_TEXT, FIELD(mutants), 0, 0},
+    {"generate", "N",
+     "Make N mutants of the library's own kernels by drawn edits of their sources, run the gates on each, and print how many were "
+     "killed, the survivors as diffs.",
+     CMD_SELFTEST, OPTION_INTEGER, FIELD(generate), 1, 1000000},
+    {"of", "KERNEL",
+     "Make mutants of kernels whose name matches this pattern, or of this .c or .cu file. The default is every CPU kernel that "
+     "runs here.",
+     CMD_SELFTEST, OPTION_TEXT, FIELD(of), 0, 0},
+    {"only-mutant", "K", "Of the mutants of --generate, try number K alone.", CMD_SELFTEST, OPTION_INTEGER, FIELD(only_mutant), 1,
+     INT64_C(1) << 40},
+    {"least", "PERCENT", "Exit with 1 if less than this part of the mutants that are not equivalent was killed. The default is 0.",
+     CMD_SELFTEST, OPTION_INTEGER, FIELD(least), 0, 100},
+    {"jobs", "N", "Try N mutants at once. The default is the number of processors.", CMD_SELFTEST, OPTION_INTEGER, FIELD(jobs), 1,
+     64},
     {"restore", "KERNEL", "Make an earlier champion reign again.", CMD_CHAMPION, OPTION_TEXT, FIELD(restore), 0, 0},
     {"write", "FILE", "Write the table that the library chooses by.", CMD_CHAMPION, OPTION_TEXT, FIELD(write), 0, 0},
     {"format", "WORD", "html, tap, junit or sarif. prove prints tap, junit or sarif instead of its table.", CMD_REPORT | CMD_PROVE,
@@ -114,6 +128,10 @@ const struct option_spec option_specs[] = {
     ARRAY("cu-seqlens-kv", "Read the cumulative lengths of packed keys from FILE.npy.", FILE_CU_KV),
     ARRAY("kv-lengths", "Read the number of keys of each sequence from FILE.npy.", FILE_LENGTHS),
     ARRAY("page-table", "Read the page table from FILE.npy.", FILE_PAGES),
+    {"out", "FILE",
+     "Append what became of each mutant of --generate to FILE, a line of JSON each. The same command goes on where it was "
+     "interrupted.",
+     CMD_SELFTEST, OPTION_TEXT, FIELD(out), 0, 0},
     {"out", "PATH",
      "run: write O to this .npy file. oracle: write arrays to this folder. report: write to this file. new: write to this folder. "
      "evolve: write the champion's source to this file.",

@@ -85,6 +85,9 @@ struct options {
     int64_t max_fixes;       /* 0: not given */
     int64_t max_gpu_seconds; /* 0: not given */
     int64_t generations, population;
+    int64_t generate, only_mutant, jobs; /* 0: not given */
+    int64_t least;                       /* percent */
+    const char *of;
     double budget; /* seconds; 0: no limit */
     double proposer_seconds;
     const char *proposer, *strategy, *export;

@@ -1,0 +1,309 @@
+/*
+ * mutant_trial.c - see mutant_trial.h.
+ *
+ * The files of the kernel are written to a scratch folder under the same relative paths, one of them with the edit, and the kernel is
+ * proven there by its own name, as it would be in the source tree. Cheap questions come first:
+ *   1. Is the preprocessed text the same? Then the edit is in text that this kernel leaves out (absent).
+ *   2. Does the oracle gate reject it when it is built with -O1, in a fraction of the time? Then it is killed. One in AUDIT of those is
+ *      built and proven as it should be all the same, and that result counts, so that a kill that depends on -O1 shows.
+ *   3. It is built as the kernel is. The same image as the unchanged kernel's: equivalent.
+ *   4. All gates but memory and speed; then the memory gate, which builds the kernel once more.
+ * The policy is that of an ordinary proof but for the time that a call may take: a mutant that hangs is killed sooner.
+ */
+#include "mutant_trial.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "evidence/digest.h"
+#include "evidence/member.h"
+#include "evidence/objects.h"
+#include "prove/build.h"
+#include "prove/proof.h"
+
+enum { AUDIT = 16, CALL_SECONDS = 15 };
+
+/* ---- the files -------------------------------------------------------------------------------------------------------------- */
+
+/* Writes a file below the current folder, with its folders. */
+static bool write_file(const char *path, const char *text, size_t size)
+{
+    char folder[512];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 0, path);
+    if (*folder && !folder_make(folder))
+        return false;
+    FILE *file = fopen(path, "wb");
+    bool written = file && fwrite(text, 1, size, file) == size;
+    return file && fclose(file) == 0 && written;
+}
+
+static const char *below(const char *path)
+{
+    return path + strspn(path, "/");
+}
+
+/* The files of the kernel, unchanged, in the current folder. */
+static bool write_kernel(const struct mutant_kernel *kernel)
+{
+    for (int i = 0; i < kernel->file_count; i++)
+        if (!write_file(below(kernel->files[i]->path), kernel->files[i]->text, kernel->files[i]->size))
+            return false;
+    return true;
+}
+
+static bool write_mutant(const struct mutant_draw *draw)
+{
+    char *text = edit_apply(draw->edit, draw->file->text, draw->file->size);
+    bool written = text && write_file(below(draw->file->path), text, strlen(text));
+    free(text);
+    return written;
+}
+
+static const char *source_of(const struct mutant_draw *draw)
+{
+    return below(draw->kernel->files[0]->path);
+}
+
+/* ---- proofs ----------------------------------------------------------------------------------------------------------------- */
+
+/* One proof with some of the gates; the record is a new reference, NULL if there is none. */
+static json_t *prove(const struct mutant_trial *trial, const char *word, uint32_t dtype, const char *only)
+{
+    struct session session = *trial->session;
+    struct proof proof;
+    char why[1024];
+    json_t *record = NULL;
+    session.report = (struct report){0};
+    session.options.only = NULL;
+    if (proof_open(&session, word, &proof) == EXIT_PASS) {
+        struct proof_options options = {.only = only, .quiet = true};
+        proof.policy.call_seconds = CALL_SECONDS;
+        proof.threads = 1;
+        proof.seed = trial->seed;
+        if (dtype)
+            proof.candidate.dtype = dtype;
+        if (!proof_run(&proof, &options, &record, why, sizeof why)) {
+            fprintf(stderr, "attest selftest: mutant %lld: %s\n", (long long)trial->draw->number, why);
+            record = NULL;
+        }
+    }
+    proof_close(&proof);
+    return record;
+}
+
+/* The gates of a pass, separated by commas. */
+static void gates_of_pass(bool memory, char *only, size_t size)
+{
+    size_t used = 0;
+    only[0] = '\0';
+    for (int i = 0; i < gate_count; i++) {
+        bool speed = strcmp(gates[i].name, "speed") == 0, is_memory = strcmp(gates[i].name, "memory") == 0;
+        if (!speed && (memory ? is_memory || i == 0 : !is_memory) && used < size)
+            used += (size_t)snprintf(only + used, size - used, "%s%s", used ? "," : "", gates[i].name);
+    }
+}
+
+/* The gate that rejected the kernel, or NULL. Gates that could not decide are added to `undecided`. */
+static const json_t *rejection(const json_t *record, json_t *undecided)
+{
+    const json_t *gate, *found = NULL;
+    size_t i;
+    json_array_foreach(json_object_get(record, "gates"), i, gate)
+    {
+        if (!found && text_is(gate, "verdict", "FAIL"))
+            found = gate;
+        if (text_is(gate, "verdict", "INCONCLUSIVE") && undecided)
+            json_add(undecided, json_text("%s: %s", text_at(gate, "gate"), text_at(gate, "sentence")));
+    }
+    return found;
+}
+
+static uint32_t dtype_of(const char *word)
+{
+    return strstr(word, "_f32_") ? ATTEST_F32 : strstr(word, "_bf16_") ? ATTEST_BF16 : strstr(word, "_f16_") ? ATTEST_F16 : 0;
+}
+
+/* ---- the questions ----------------------------------------------------------------------------------------------------------- */
+
+static char *compiler(void)
+{
+    char *named = getenv("ATTEST_CC");
+    return named && *named ? named : (char *)(uintptr_t) "gcc";
+}
+
+/* The text that the compiler sees, as a digest; "" if it cannot be made. */
+static void digest_preprocessed(const char *source, const char *flags, char digest[DIGEST_TEXT])
+{
+    enum { MOST = 64 };
+    char *words = strdup(flags), *rest = NULL, log[4096], *argv[MOST] = {compiler()};
+    const char *const fixed[] = {"-E",        "-P", "-std=c11",      "-D_GNU_SOURCE", "-DATTEST_STANDALONE",
+                                 "-Iinclude", "-o", "preprocessed.i"};
+    int count = 1;
+    digest[0] = '\0';
+    for (int i = 0; i < COUNT_OF(fixed); i++)
+        argv[count++] = (char *)(uintptr_t)fixed[i];
+    for (char *word = words ? strtok_r(words, " ", &rest) : NULL; word && count < MOST - 2; word = strtok_r(NULL, " ", &rest))
+        argv[count++] = word;
+    argv[count++] = (char *)(uintptr_t)source;
+    argv[count] = NULL;
+    if (build_command(argv, 60, log, sizeof log) == 0)
+        digest_of_file("preprocessed.i", digest);
+    unlink("preprocessed.i");
+    free(words);
+}
+
+static void end_as(json_t *result, const char *outcome, const json_t *gate)
+{
+    json_put(result, "outcome", json_string(outcome));
+    json_put(result, "gate", json_string(text_at(gate, "gate")));
+    json_put(result, "sentence", json_string(text_at(gate, "sentence")));
+}
+
+/* Whether the oracle gate rejects the kernel as -O1 builds it. */
+static bool screen(const struct mutant_trial *trial, const char *flags, json_t *result)
+{
+    char log[BUILD_LOG_SIZE], *quick = NULL;
+    bool killed = false;
+    if (asprintf(&quick, "%s -O1", flags) < 0)
+        return false;
+    if (build_image(source_of(trial->draw), quick, "screened.so", false, log, sizeof log)) {
+        json_t *record = prove(trial, "screened.so", dtype_of(trial->draw->kernel->word), "build,oracle");
+        const json_t *gate = rejection(record, NULL);
+        killed = gate && text_is(gate, "gate", "oracle");
+        if (killed)
+            end_as(result, MUTANT_KILLED, gate);
+        json_decref(record);
+    } else {
+        char line[480];
+        build_first_error(log, line, sizeof line);
+        json_put(result, "outcome", json_string(MUTANT_UNBUILT));
+        json_put(result, "sentence", json_string(line));
+        killed = true;
+    }
+    unlink("screened.so");
+    free(quick);
+    return killed;
+}
+
+/* The digest of the unchanged kernel's image. Made by the first who needs it, in the folder that trials share. */
+static void digest_original(const struct mutant_trial *trial, char digest[DIGEST_TEXT])
+{
+    char path[640], name[256];
+    snprintf(name, sizeof name, "%.200s", source_of(trial->draw));
+    for (char *at = name; *at; at++)
+        *at = *at == '/' ? '_' : *at;
+    snprintf(path, sizeof path, "%.360s/%s.digest", trial->shared, name);
+    digest[0] = '\0';
+    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0 || flock(file, LOCK_EX) != 0)
+        return;
+    if (read(file, digest, DIGEST_TEXT - 1) != DIGEST_TEXT - 1 && write_kernel(trial->draw->kernel)) {
+        json_t *record = prove(trial, trial->draw->kernel->word, 0, "build");
+        snprintf(digest, DIGEST_TEXT, "%s", text_at(json_object_get(record, "candidate"), "image"));
+        json_decref(record);
+        if (pwrite(file, digest, DIGEST_TEXT - 1, 0) < 0)
+            digest[0] = '\0';
+    } else {
+        digest[DIGEST_TEXT - 1] = '\0';
+    }
+    close(file);
+}
+
+/* Builds it as the kernel is built, and runs the gates. */
+static void prove_mutant(const struct mutant_trial *trial, json_t *result)
+{
+    const char *word = trial->draw->kernel->word;
+    char original[DIGEST_TEXT], only[256];
+    json_t *undecided = json_array();
+    digest_original(trial, original);
+    bool written = write_mutant(trial->draw);
+    json_t *record = written ? prove(trial, word, 0, "build") : NULL;
+    const json_t *gate = rejection(record, undecided);
+    const char *image = text_at(json_object_get(record, "candidate"), "image");
+    if (!record || !*original)
+        end_as(result, MUTANT_LOST, NULL);
+    else if (!*image)
+        end_as(result, gate ? MUTANT_UNBUILT : MUTANT_LOST, json_array_get(json_object_get(record, "gates"), 0));
+    else if (gate)
+        end_as(result, MUTANT_KILLED, gate);
+    else if (strcmp(image, original) == 0)
+        end_as(result, MUTANT_EQUIVALENT, NULL);
+    for (int pass = 0; pass < 2 && record && !json_object_get(result, "outcome"); pass++) {
+        json_decref(record);
+        json_array_clear(undecided);
+        gates_of_pass(pass == 1, only, sizeof only);
+        record = prove(trial, word, 0, only);
+        gate = rejection(record, undecided);
+        if (!record)
+            end_as(result, MUTANT_LOST, NULL);
+        else if (gate)
+            end_as(result, MUTANT_KILLED, gate);
+    }
+    if (!json_object_get(result, "outcome"))
+        end_as(result, MUTANT_SURVIVED, NULL);
+    json_put(result, "undecided", undecided);
+    json_decref(record);
+}
+
+static double processor_seconds(void)
+{
+    struct rusage own, children;
+    getrusage(RUSAGE_SELF, &own);
+    getrusage(RUSAGE_CHILDREN, &children);
+    return (double)(own.ru_utime.tv_sec + own.ru_stime.tv_sec + children.ru_utime.tv_sec + children.ru_stime.tv_sec) +
+           1e-6 * (double)(own.ru_utime.tv_usec + own.ru_stime.tv_usec + children.ru_utime.tv_usec + children.ru_stime.tv_usec);
+}
+
+/* In the scratch folder. */
+static void ask(const struct mutant_trial *trial, json_t *result)
+{
+    const struct mutant_draw *draw = trial->draw;
+    char before[DIGEST_TEXT], after[DIGEST_TEXT];
+    bool good = write_kernel(draw->kernel);
+    char *flags = good && !draw->kernel->cuda ? candidate_flags(source_of(draw)) : NULL;
+    if (flags) {
+        digest_preprocessed(source_of(draw), flags, before);
+        good = write_mutant(draw);
+        digest_preprocessed(source_of(draw), flags, after);
+        if (good && *before && strcmp(before, after) == 0) {
+            end_as(result, MUTANT_ABSENT, NULL);
+        } else if (good && screen(trial, flags, result)) {
+            json_put(result, "screened", json_true());
+            if (text_is(result, "outcome", MUTANT_KILLED) && draw->number % AUDIT == 0) {
+                json_object_del(result, "outcome");
+                json_put(result, "audited", json_true());
+            }
+        }
+    }
+    if (good && !json_object_get(result, "outcome"))
+        prove_mutant(trial, result);
+    if (!json_object_get(result, "outcome"))
+        end_as(result, MUTANT_LOST, NULL);
+    free(flags);
+}
+
+json_t *mutant_try(const struct mutant_trial *trial)
+{
+    const char *base = getenv("TMPDIR");
+    char folder[512];
+    json_t *result = json_object();
+    omp_set_num_threads(1);
+    snprintf(folder, sizeof folder, "%.400s/attest-mutant-XXXXXX", base && *base ? base : "/tmp");
+    if (mkdtemp(folder) && chdir(folder) == 0)
+        ask(trial, result);
+    else
+        end_as(result, MUTANT_LOST, NULL);
+    json_put(result, "seconds", json_real(processor_seconds()));
+    if (chdir("/") == 0)
+        folder_remove(folder);
+    return result;
+}
