@@ -1,7 +1,7 @@
 /*
  * clock_in_bits.c - planted: the order of summing depends on the time of day.
  *
- * Caught by: determinism (other bits in run)
+ * Caught by: oracle (read the clock)
  */
 #include <time.h>
 

@@ -4,13 +4,12 @@
  * Caught by: correctness (did not end)
  */
 #include <stdint.h>
-#include <unistd.h>
 
 /* Waits for a change that nobody makes. */
 static inline void wait_for_others(int64_t keys)
 {
     for (volatile int64_t left = keys; left == 37;)
-        usleep(1000);
+        ;
 }
 
 #define TASK_BEGIN(task, scratch) wait_for_others(task->problem->seq_kv)

@@ -1,7 +1,7 @@
 /*
  * keeps_threads.c - planted: starts a thread that stays.
  *
- * Caught by: oracle (start a thread or a process)
+ * Caught by: oracle (which the sandbox does not allow)
  */
 #include <pthread.h>
 #include <unistd.h>

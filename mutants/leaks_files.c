@@ -1,7 +1,7 @@
 /*
  * leaks_files.c - planted: duplicates a file descriptor in every task and never closes it.
  *
- * Caught by: memory (open files)
+ * Caught by: oracle (duplicate a file descriptor)
  */
 #include <unistd.h>
 

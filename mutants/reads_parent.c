@@ -1,7 +1,7 @@
 /*
  * reads_parent.c - planted: looks for the reference in the memory of the process that started it.
  *
- * Caught by: oracle (read the memory of another process)
+ * Caught by: oracle (parent process)
  */
 #include <sys/uio.h>
 #include <unistd.h>

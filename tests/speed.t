@@ -51,7 +51,7 @@ END
 versus 1 'wrong next door to .*skv(59|61)' "exact only on checked shapes is caught next door" \
     "$work/exact_here.c" --vs $other $problem --simulate-clock a=0.5
 versus 1 'wrong' "stale output is caught" mutants/stale_output.c --vs $other $problem --simulate-clock a=0.5
-versus 1 'start a thread' "work on another thread is caught" mutants/work_later.c --vs $other $problem --simulate-clock a=0.5
+versus 1 'which the sandbox does not allow' "work on another thread is caught" mutants/work_later.c --vs $other $problem --simulate-clock a=0.5
 versus 1 'bound' "lower precision inside is caught" mutants/o_sum_in_bf16.c --vs $other $problem --simulate-clock a=0.5
 versus 1 'does not load|did not|exit' "a kernel that leaves is a failure" mutants/exit_zero.c --vs $other $problem --simulate-clock a=0.5
 versus 3 'the opponent .* failed|is wrong' "a wrong opponent says nothing about the kernel" \

@@ -34,6 +34,44 @@ bool ending_greedy(const struct executor *executor, struct execution *execution)
     return true;
 }
 
+/* Words for what is not as it was. */
+static const struct {
+    const char *what;
+    bool shows; /* the register is worth showing */
+} disorders[REGISTERS_COUNT] = {
+    [REGISTERS_FLUSH] = {"flush-to-zero or denormals-are-zero is on", true},
+    [REGISTERS_ROUNDING] = {"the rounding mode is another", true},
+    [REGISTERS_MASKS] = {"floating-point exceptions are not masked as they were", true},
+    [REGISTERS_PRECISION] = {"the control word of the x87 is another", true},
+    [REGISTERS_STACK] = {"values are left on the x87 stack, or MMX registers are in use (emms is missing)", false},
+    [REGISTERS_DIRECTION] = {"the direction flag is set", false},
+    [REGISTERS_ALIGNMENT] = {"the alignment-check flag is set", false},
+};
+
+bool ending_disorder(const struct executor *executor, struct execution *execution)
+{
+    static const char *const functions[FUNCTION_COUNT] = {"entry", "scratch_size or shared_size", "prepare", "tile", "one"};
+    const struct board *board = executor->board;
+    int32_t state = board->state, place = board->place;
+    uint32_t value = board->value;
+    if (board->swapped) {
+        ending_say(execution, EXECUTION_INVALID, "it changed its table after that was taken");
+        return true;
+    }
+    if (state == REGISTERS_KEPT)
+        return false;
+    if (state < 0 || state >= REGISTERS_COUNT || place < 0 || place >= FUNCTION_COUNT) {
+        ending_say(execution, EXECUTION_INVALID, "it wrote to the page on which the worker keeps notes");
+        return true;
+    }
+    char shown[32] = "";
+    if (disorders[state].shows)
+        snprintf(shown, sizeof shown, " (%#x)", value);
+    ending_say(execution, EXECUTION_INVALID, "it leaves the processor in another state: after a call of %s %s%s", functions[place],
+               disorders[state].what, shown);
+    return true;
+}
+
 /* ---- what it printed ------------------------------------------------------------------------------------------------ */
 
 void ending_clean(char *text)
@@ -148,11 +186,16 @@ static void describe_signal(struct executor *executor, int number, struct execut
     const struct board *board = executor->board;
     bool noted = board->signal == number;
     char text[128];
-    if ((number == SIGSEGV || number == SIGBUS) && noted) {
+    if (number == SIGSEGV && noted && (board->faulting == FAULTING_COUNTER || board->faulting == FAULTING_CPUID)) {
+        ending_say(execution, EXECUTION_CRASHED, "it %s, which the sandbox does not allow",
+                   board->faulting == FAULTING_COUNTER ? "read the clock (the time-stamp counter)"
+                                                       : "asked which processor it runs on (cpuid)");
+    } else if ((number == SIGSEGV || number == SIGBUS) && noted) {
         describe_address(executor, execution);
     } else if (number == SIGSYS && noted) {
         sandbox_call_text(board->call, text, sizeof text);
-        ending_say(execution, EXECUTION_CRASHED, "it tried to %s, which the sandbox does not allow", text);
+        ending_say(execution, EXECUTION_CRASHED, "it tried to %s%s, which the sandbox does not allow", text,
+                   board->foreign == 1 ? " by a system call of its own" : "");
     } else if (number == SIGSYS) {
         ending_say(
             execution, EXECUTION_CRASHED,

@@ -3,12 +3,13 @@
  * the worker cannot do).
  *
  * The worker is awake only while a request is under way. A request has a deadline; until then the supervisor sleeps in poll(),
- * keeps what the worker prints (as much as fits, the rest is thrown away), and looks now and then how much memory it has. After the
+ * keeps what the worker prints (as much as fits; far more than that ends it), and looks now and then how much memory it has. After the
  * answer the worker is stopped, and only when it stands still are outputs looked at: whatever is still going on in it cannot finish
- * later. Memory that it had and gave back between two looks is found then too, in the peak that the system keeps.
+ * later. Memory that it had and gave back between two looks is found then too, in the peak that the system keeps, and so is state that
+ * it has left (state.c).
  *
- * Inputs are copied in while the worker stands still, after it has mapped their pages and made its plan. So a kernel sees them only
- * when it runs, or when another slot is loaded after that.
+ * Inputs are copied in while the worker stands still, after it has mapped their pages and made its plan. The clock of a run starts
+ * before the worker is woken, so a kernel sees them only while the clock runs, or when another slot is loaded after that.
  */
 #include "supervisor.h"
 
@@ -109,6 +110,18 @@ static bool is_modest(struct executor *executor, struct execution *execution)
     return false;
 }
 
+/* False, and the worker ended, if it has printed far more than anyone will read. */
+static bool is_quiet(struct executor *executor, struct execution *execution)
+{
+    int64_t most = executor->relaxed ? 64 * PRINTED_LIMIT : PRINTED_LIMIT;
+    if (executor->printed_total <= most)
+        return true;
+    ending_say(execution, EXECUTION_GREEDY, "it prints without end: more than %lld KiB", (long long)(most >> 10));
+    ending_quote(executor, execution);
+    give_up_on(executor, execution);
+    return false;
+}
+
 /* False, and the worker ended, if it is past its time or its memory. */
 static bool may_go_on(struct executor *executor, double waited, struct execution *execution)
 {
@@ -145,10 +158,13 @@ static bool await(struct executor *executor, void *answer, size_t size, double *
             give_up_on(executor, execution);
             return false;
         }
-        if (ready > 0 && files[1].revents & POLLIN)
+        if (ready > 0 && files[1].revents & POLLIN) {
             process_drain(executor);
-        else if (ready > 0 && files[1].revents)
+            if (!is_quiet(executor, execution))
+                return false;
+        } else if (ready > 0 && files[1].revents) {
             poll(NULL, 0, 1); /* it has closed its outputs: do not spin */
+        }
         if (process_clock() - patience.last_look < 1e-3 * LOOK_MS)
             continue;
         if (has_ended(executor, execution) || !may_go_on(executor, seconds_waited(&patience), execution))
@@ -156,13 +172,29 @@ static bool await(struct executor *executor, void *answer, size_t size, double *
     }
 }
 
-/* One exchange. The answer must have the kind, the length and the number that belong to the request. */
+/* A message that nobody asked for is there: the kernel has answered in the worker's place, or said something of its own. */
+static bool is_silent(struct executor *executor, struct execution *execution)
+{
+    char stray;
+    if (recv(executor->control, &stray, sizeof stray, MSG_DONTWAIT | MSG_PEEK) <= 0)
+        return true;
+    ending_say(execution, EXECUTION_INVALID, "it wrote on the socket that the worker speaks through: an answer came out of turn");
+    ending_quote(executor, execution);
+    give_up_on(executor, execution);
+    return false;
+}
+
+/* One exchange with a worker that stands still: the request is there when it is woken, and the clock runs from before that until the
+ * answer is here. The answer must have the kind, the length and the number that belong to the request. */
 static bool exchange(struct executor *executor, const void *request, size_t request_size, const int *files, int file_count,
                      enum message_kind kind, void *answer, size_t answer_size, struct execution *execution)
 {
     const struct message_head *asked = request, *told = answer;
+    if (!is_silent(executor, execution))
+        return false;
     double begin = process_clock(), end = begin;
     bool sent = process_send(executor, request, request_size, files, file_count);
+    process_wake(executor);
     if (!sent && errno != EPIPE && errno != ECONNRESET) {
         ending_say(execution, EXECUTION_LACKING, "the worker could not be spoken to: %s", strerror(errno));
         give_up_on(executor, execution);
@@ -175,6 +207,39 @@ static bool exchange(struct executor *executor, const void *request, size_t requ
         return true;
     ending_say(execution, EXECUTION_INVALID, "it wrote on the socket that the worker speaks through: an answer came out of turn");
     ending_quote(executor, execution);
+    give_up_on(executor, execution);
+    return false;
+}
+
+/* False, and the worker ended, if a call has left another state behind than it found. The worker stands still. */
+static bool is_orderly(struct executor *executor, struct execution *execution)
+{
+    if (executor->on_device || !ending_disorder(executor, execution))
+        return true;
+    give_up_on(executor, execution);
+    return false;
+}
+
+/* The state as it is now, or NULL where it is not looked at. The worker stands still. */
+static struct state *take_state(const struct executor *executor)
+{
+    return executor->on_device || executor->wrapped ? NULL : state_take(executor->pid, executor->variable);
+}
+
+/* False, and the worker ended, if the process is not in the state it was in. `before` is that before the run, or NULL. */
+static bool is_unchanged(struct executor *executor, const struct state *before, struct execution *execution)
+{
+    char why[400];
+    struct state *now = executor->state ? take_state(executor) : NULL;
+    bool good = !now || state_same(executor->state, now, why, sizeof why);
+    if (good && now && !executor->relaxed) /* sanitizers map what they like */
+        good = state_same_code(executor->state, now, false, why, sizeof why) &&
+               (!before || executor->guard != GUARD_BANDS || state_same_mappings(before, now, why, sizeof why));
+    state_free(now);
+    if (good)
+        return true;
+    ending_say(execution, EXECUTION_INVALID, "%s", why);
+    ending_clean(execution->sentence);
     give_up_on(executor, execution);
     return false;
 }
@@ -203,9 +268,21 @@ static bool request_ready(struct executor *executor, const void *request, size_t
 
 /* ---- opening -------------------------------------------------------------------------------------------------------- */
 
-static bool greet(struct executor *executor, const struct executor_spec *spec, int board, struct execution *execution)
+/* What a kernel says of itself. */
+static void take_facts(struct executor *executor, const struct ready *ready)
 {
-    static struct ready ready;
+    struct kernel_facts *facts = &executor->facts;
+    *facts = ready->facts;
+    facts->name[sizeof facts->name - 1] = facts->needs[sizeof facts->needs - 1] = facts->summary[sizeof facts->summary - 1] = '\0';
+    ending_clean(facts->name);
+    ending_clean(facts->needs);
+    ending_clean(facts->summary);
+}
+
+/* The worker closes itself off. Nothing of a kernel is in it yet. */
+static bool greet(struct executor *executor, const struct executor_spec *spec, int board, struct ready *ready,
+                  struct execution *execution)
+{
     struct hello *hello = calloc(1, sizeof *hello);
     const char *name = spec->image ? spec->image : spec->kernel;
     char path[PATH_MAX];
@@ -221,30 +298,51 @@ static bool greet(struct executor *executor, const struct executor_spec *spec, i
     hello->guard = executor->guard;
     hello->relaxed = spec->relaxed;
     hello->is_image = spec->image != NULL;
+    hello->seed = random_number();
     snprintf(hello->name, sizeof hello->name, "%s", name ? name : "");
     snprintf(hello->scratch, sizeof hello->scratch, "%s", spec->scratch ? spec->scratch : "");
     snprintf(hello->device, sizeof hello->device, "%s", spec->device ? spec->device : "cpu");
-    bool good = request_ready(executor, hello, sizeof *hello, &board, 1, &ready, execution) && stand_still(executor, execution);
+    bool good = request_ready(executor, hello, sizeof *hello, &board, 1, ready, execution) && stand_still(executor, execution);
     free(hello);
     if (!good)
         return false;
-    executor->facts = ready.facts;
-    executor->facts.name[sizeof executor->facts.name - 1] = '\0';
-    executor->facts.needs[sizeof executor->facts.needs - 1] = '\0';
-    executor->facts.summary[sizeof executor->facts.summary - 1] = '\0';
-    ending_clean(executor->facts.name);
-    ending_clean(executor->facts.needs);
-    ending_clean(executor->facts.summary);
-    executor->landlock = ready.landlock;
+    executor->landlock = ready->landlock;
+    executor->own_code = ready->own_code != 0;
+    executor->no_counter = ready->no_counter != 0;
+    executor->no_cpuid = ready->no_cpuid != 0;
+    executor->variable = ready->variable;
     executor->seccomp = process_number(executor, "Seccomp") == 2;
     executor->has_own_network = process_is_cut_off(executor);
     return true;
+}
+
+/* And now the kernel. */
+static bool load_kernel(struct executor *executor, struct ready *ready, struct execution *execution)
+{
+    struct message_head kernel = {.kind = MESSAGE_KERNEL, .number = random_number()};
+    struct state *before = take_state(executor);
+    char why[400];
+    bool good = request_ready(executor, &kernel, sizeof kernel, NULL, 0, ready, execution) && stand_still(executor, execution) &&
+                is_orderly(executor, execution);
+    executor->state = good && before ? take_state(executor) : NULL;
+    if (executor->state && (!state_same(before, executor->state, why, sizeof why) ||
+                            (!executor->relaxed && !state_same_code(before, executor->state, true, why, sizeof why)))) {
+        ending_say(execution, EXECUTION_INVALID, "%s, when it was loaded", why);
+        ending_clean(execution->sentence);
+        give_up_on(executor, execution);
+        good = false;
+    }
+    state_free(before);
+    if (good)
+        take_facts(executor, ready);
+    return good;
 }
 
 struct executor *executor_open(const struct executor_spec *spec, struct execution *execution)
 {
     struct executor *executor = calloc(1, sizeof *executor);
     int board = -1;
+    static struct ready ready;
     *execution = (struct execution){.end = EXECUTION_DONE};
     if (!executor) {
         ending_say(execution, EXECUTION_LACKING, "out of memory");
@@ -256,9 +354,11 @@ struct executor *executor_open(const struct executor_spec *spec, struct executio
     executor->on_device = spec->device != NULL;
     executor->guard = spec->device && spec->guard != GUARD_FAR ? GUARD_BANDS : spec->guard;
     executor->relaxed = spec->relaxed;
+    executor->wrapped = spec->wrapper != NULL;
     /* Nothing of a kernel for a GPU runs while it is loaded: how long that takes is the driver's affair, and what else the machine does. */
     executor->seconds = executor->on_device ? fmax(seconds, default_policy.call_seconds) : seconds;
-    bool good = process_start(executor, spec, &board, execution) && greet(executor, spec, board, execution);
+    bool good = process_start(executor, spec, &board, execution) && greet(executor, spec, board, &ready, execution) &&
+                load_kernel(executor, &ready, execution);
     executor->seconds = seconds;
     if (board >= 0)
         close(board);
@@ -281,8 +381,10 @@ json_t *executor_sandbox(const struct executor *executor)
 {
     if (executor->on_device) /* there is no code of the kernel's in the worker */
         return json_pack("{s:b}", "device_code_alone", 1);
-    return json_pack("{s:i, s:b, s:b, s:b, s:b}", "landlock", executor->landlock, "seccomp", executor->seccomp, "network_namespace",
-                     executor->has_own_network, "inputs_read_only", 1, "relaxed", executor->relaxed);
+    return json_pack("{s:i, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b}", "landlock", executor->landlock, "seccomp", executor->seccomp,
+                     "own_code_only", executor->own_code, "no_time_stamp_counter", executor->no_counter, "no_cpuid",
+                     executor->no_cpuid, "network_namespace", executor->has_own_network, "inputs_read_only", 1, "state_seen",
+                     executor->state && state_is_whole(executor->state), "relaxed", executor->relaxed);
 }
 
 /* ---- problems ------------------------------------------------------------------------------------------------------- */
@@ -314,7 +416,6 @@ bool executor_load(struct executor *executor, int slot, const struct inputs *inp
                         .shift = (uint32_t)(random_number() % SHIFT_MOST),
                         .problem = inputs->problem};
     memcpy(load.pieces, arena->pieces, sizeof load.pieces);
-    process_wake(executor);
     bool good = request_ready(executor, &load, sizeof load, arena->file, 2, &ready, execution);
     for (int i = 0; i < 2; i++) {
         close(arena->file[i]);
@@ -323,7 +424,7 @@ bool executor_load(struct executor *executor, int slot, const struct inputs *inp
     struct execution trouble;
     if (!good && executor->on_device && execution->end == EXECUTION_CRASHED && executor->pid)
         give_up_on(executor, execution);
-    if (executor->pid && !stand_still(executor, &trouble)) {
+    if (executor->pid && (!stand_still(executor, &trouble) || !is_orderly(executor, &trouble))) {
         *execution = trouble;
         good = false;
     }
@@ -349,41 +450,59 @@ void executor_poison(struct executor *executor, int slot, int byte)
         arena_poison(&executor->slots[slot], byte);
 }
 
-/* A worker that says itself that it cannot go on: the GPU has stopped working for it. */
-static void take_leave(struct executor *executor, const struct ready *done, struct execution *execution)
+/* A run that failed, as the worker says. */
+static void take_failure(struct executor *executor, struct ready *done, struct execution *execution)
 {
-    ending_say(execution, (enum execution_end)done->head.end, "%s", done->sentence);
-    if (execution->end == EXECUTION_CRASHED)
+    done->sentence[sizeof done->sentence - 1] = '\0';
+    ending_clean(done->sentence);
+    ending_say(execution, executor->on_device ? (enum execution_end)done->head.end : EXECUTION_INVALID, "%s", done->sentence);
+    if (executor->on_device && execution->end == EXECUTION_CRASHED) /* the GPU has stopped working for it */
         give_up_on(executor, execution);
+}
+
+void executor_watch(struct executor *executor)
+{
+    executor->watched = true;
+}
+
+/* Has the worker look at the registers of all its threads. */
+static bool threads_are_orderly(struct executor *executor, struct execution *execution)
+{
+    static struct ready ready;
+    struct message_head check = {.kind = MESSAGE_CHECK, .number = random_number()};
+    return request_ready(executor, &check, sizeof check, NULL, 0, &ready, execution) && stand_still(executor, execution) &&
+           is_orderly(executor, execution);
+}
+
+/* What is looked at after a run, with a worker that stands still. */
+static bool is_well(struct executor *executor, const struct state *before, struct execution *execution)
+{
+    if (!is_modest(executor, execution) || !is_quiet(executor, execution) || !is_orderly(executor, execution))
+        return false;
+    if (executor->watched && !executor->on_device && !threads_are_orderly(executor, execution))
+        return false;
+    return !before || is_unchanged(executor, before, execution);
 }
 
 static struct execution run_or_time(struct executor *executor, struct run *run, const int *slots, double *seconds)
 {
-    static struct ready ready, done;
-    struct message_head go = {.kind = MESSAGE_GO, .number = random_number()};
-    struct execution execution;
+    static struct ready done;
+    struct execution execution, trouble;
     if (!is_there(executor, &execution))
         return execution;
+    uint64_t number = ++executor->runs;
+    struct state *before = executor->watched || (number & (number - 1)) == 0 ? take_state(executor) : NULL;
     run->head = (struct message_head){.kind = MESSAGE_RUN, .number = random_number()};
     for (int i = 0; i < run->count && i < EXECUTOR_SLOTS; i++)
         run->slots[i] = slots[i];
-    process_wake(executor);
-    if (!request_ready(executor, run, sizeof *run, NULL, 0, &ready, &execution)) {
-        if (executor->on_device && execution.end == EXECUTION_CRASHED)
-            give_up_on(executor, &execution);
-    } else if (exchange(executor, &go, sizeof go, NULL, 0, MESSAGE_DONE, &done, sizeof done, &execution)) {
-        done.sentence[sizeof done.sentence - 1] = '\0';
-        ending_clean(done.sentence);
+    if (exchange(executor, run, sizeof *run, NULL, 0, MESSAGE_DONE, &done, sizeof done, &execution)) {
         *seconds = done.seconds;
-        if (done.head.end != EXECUTION_DONE && executor->on_device)
-            take_leave(executor, &done, &execution);
-        else if (done.head.end != EXECUTION_DONE)
-            ending_say(&execution, EXECUTION_INVALID,
-                       "libattest did not take the tensors: something in the worker was overwritten");
+        if (done.head.end != EXECUTION_DONE)
+            take_failure(executor, &done, &execution);
     }
-    struct execution trouble;
-    if (executor->pid && (!stand_still(executor, &trouble) || !is_modest(executor, &trouble)))
-        return trouble;
+    if (executor->pid && (!stand_still(executor, &trouble) || !is_well(executor, before, &trouble)))
+        execution = trouble;
+    state_free(before);
     return execution;
 }
 
@@ -440,8 +559,10 @@ void executor_end(struct executor *executor, struct execution *execution)
     bool gone = false;
     if (!is_there(executor, execution))
         return;
-    process_wake(executor);
+    if (!is_silent(executor, execution))
+        return;
     process_send(executor, &end, sizeof end, NULL, 0);
+    process_wake(executor);
     while (!(gone = process_has_ended(executor)) && seconds_waited(&patience) < executor->seconds) {
         poll(NULL, 0, 1);
         process_drain(executor);
@@ -466,6 +587,7 @@ void executor_close(struct executor *executor, struct execution *execution)
     if (execution)
         executor_end(executor, execution);
     process_bury(executor);
+    state_free(executor->state);
     for (int i = 0; i < EXECUTOR_SLOTS; i++)
         arena_free(&executor->slots[i]);
     if (executor->board)

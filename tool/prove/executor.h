@@ -83,9 +83,14 @@ bool executor_fill(struct executor *executor, int slot, const struct inputs *inp
 void executor_poison(struct executor *executor, int slot, int byte);
 
 /* One request: runs the kernel on each of the slots in turn, from a workspace filled with `rubbish` (negative: left alone). The
- * clock covers exactly this. Afterwards the worker is stopped (SIGSTOP) until the next request, so that nothing can finish later.
+ * clock starts before the worker is woken, and covers what it does until it has answered. Afterwards the worker is stopped (SIGSTOP) until the next request, so that nothing can finish later.
  */
 struct execution executor_run(struct executor *executor, const int *slots, int count, int rubbish);
+
+/* From now on the state of the process (signals, limits, environment, files, threads, mappings, code: state.h) is looked at after every
+ * run, and the registers of all its threads with it. Otherwise that is done after runs 1, 2, 4, 8 and so on. A call that has left another
+ * state than it found ends in EXECUTION_INVALID. */
+void executor_watch(struct executor *executor);
 
 /* For workers on a GPU: times a graph of the slots, replayed `replays` times; *seconds is the time of one call by the clock of
  * the GPU (attest_cuda_time). Only the first `moved` of the slots are moved to the GPU before and their outputs back afterwards;
@@ -110,8 +115,9 @@ struct holdings executor_holdings(const struct executor *executor);
 /* What the worker and the kernel printed so far (stdout and stderr together), for the log. Borrowed. */
 const char *executor_printed(struct executor *executor);
 
-/* What the sandbox could enforce here, as an object: {"landlock": 3 (version; 0: none), "seccomp": true, "network_namespace": true,
- * "inputs_read_only": true, "relaxed": false}. New reference. */
+/* What the sandbox could enforce here, as an object: {"landlock": 3 (version; 0: none), "seccomp": true, "own_code_only": true (system
+ * calls are those of the worker's own code), "no_time_stamp_counter": true, "no_cpuid": true, "network_namespace": true,
+ * "inputs_read_only": true, "state_seen": true (all of state.h could be read), "relaxed": false}. New reference. */
 json_t *executor_sandbox(const struct executor *executor);
 
 /* Asks the worker to end, and waits for it. `execution` says whether it ended well: sanitizers report at exit. Nothing can be run

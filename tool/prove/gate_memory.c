@@ -8,6 +8,7 @@
  * - on a GPU between guard bands alone, and then under compute-sanitizer: see cuda_tools.c;
  * - from a source, built with AddressSanitizer and UndefinedBehaviorSanitizer, with the bands poisoned for it;
  * - from a prebuilt image, under valgrind, on the smaller ones.
+ * After every run in the sandbox the registers of all threads and the state of the process must be as they were (registers.c, state.c).
  * Then one of them is run `leak_runs` times, and memory, open files and threads must not have grown.
  * All but the runs under tools are in the sandbox, and what that forbids ends them (sandbox.c).
  *
@@ -195,7 +196,8 @@ static bool run_stations(struct memory *memory)
     json_t *names = json_array(), *guards = json_array();
     bool good = true;
     for (int i = 0; i < station_count(memory) && good; i++) {
-        good = (executors[i] = gate_open(memory->proof, stations[i].guard, result)) != NULL;
+        if ((good = (executors[i] = gate_open(memory->proof, stations[i].guard, result)) != NULL))
+            executor_watch(executors[i]);
         json_add(guards, json_string(stations[i].name));
     }
     if (good) {

@@ -4,8 +4,8 @@
  * A sitting has several processes in turn, each a set of three fresh workers: A (the candidate), B (the opponent) and B once more,
  * for A/A. In each process every problem gets its share of the blocks, A against B and B against itself by turns. A sample is one
  * request to a worker: `calls` calls on as many slots, so many that B takes about SAMPLE_SECONDS, whatever A takes. The clock is
- * this process's; a worker is stopped whenever it is not asked for something, so nothing of it runs during a sample of another, or
- * finishes later.
+ * this process's, and starts before the worker is woken; a worker is stopped whenever it is not asked for something, so nothing of it
+ * runs before the clock does, during a sample of another, or later.
  *
  * What keeps a sample honest:
  * - The inputs of every call are new to the worker (feed.h), written right before the request into slots that rotate over four

@@ -186,6 +186,7 @@ void process_drain(struct executor *executor)
         ssize_t got = read(executor->output, to, room ? room : sizeof rest);
         if (got <= 0)
             return;
+        executor->printed_total += got;
         if (room)
             executor->printed_size += (size_t)got;
     }

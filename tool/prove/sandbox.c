@@ -1,7 +1,7 @@
 /*
  * sandbox.c - what a kernel cannot do, whatever it tries (see sandbox.h).
  *
- * A kernel reads its inputs, writes its outputs, and computes. Everything that is not needed for that is refused, in four layers,
+ * A kernel reads its inputs, writes its outputs, and computes. Everything that is not needed for that is refused, in five layers,
  * so that much still holds where a system lacks one of them:
  *
  * 1. Limits and bonds (sandbox_before_exec). The worker dies with its supervisor, cannot gain privileges, writes no core file, and
@@ -9,13 +9,19 @@
  *    namespace.
  * 2. Landlock (sandbox_files). It can read what is needed to load a shared object (system libraries, the image's own folder) and
  *    nothing else, write to its scratch folder if it has one, open no TCP port, and signal nobody. Capabilities are dropped.
- * 3. Seccomp (sandbox_calls). System calls are refused unless they are on a list. The filter is installed after the threads have
- *    started and before the image is loaded, so that its constructors already run under it, and so that no thread can be started
+ * 3. Seccomp (sandbox_calls, sandbox_own_code). System calls are refused unless they are on a list, and unless the instruction that
+ *    makes them lies in the text of the worker's program, of the C library, of the other libraries that were there before the image,
+ *    or of the vdso. Both filters are installed after the threads have started and before the image is loaded, so that nothing of
+ *    it, not even a constructor or a resolver of an indirect function, ever runs without them, and so that no thread can be started
  *    any more. Calls that no honest kernel makes (sockets, processes, tracing, names of files ...) end the process by SIGSYS, and
  *    the supervisor says which call it was. All others, known or not, fail with ENOSYS: a C library that merely asks goes on
- *    without. Once the image is loaded a second filter refuses to open files at all, unless there is a scratch folder. Under a
+ *    without. Once the image is loaded a further filter (SANDBOX_RUNNING) leaves only what the worker, its allocator and its team
+ *    of threads need to run a kernel: no file, no signal handler or mask, no change of a protection, no executable memory, no timer,
+ *    no sleep, no question about the machine, nothing written but to stdout and stderr. Every other call ends the process. Under a
  *    sanitizer the list is turned round: only the calls that neither a kernel nor the sanitizer makes are refused.
- * 4. Shared memory. Inputs are mapped from a sealed file for reading (arena.c), which no mprotect can change.
+ * 4. Clocks and identity (sandbox_processor). Reading the time-stamp counter faults, and with it the vdso's clocks; so does cpuid,
+ *    where the processor can be told to. The worker needs neither: the clock is the supervisor's, and features were asked before.
+ * 5. Shared memory. Inputs are mapped from a sealed file for reading (arena.c), which no mprotect can change.
  *
  * What is not prevented: using processor time, which the supervisor bounds by its clock, and breaking the worker itself, which the
  * kernel shares a process with and which is not believed anything for that reason.
@@ -25,6 +31,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
@@ -35,11 +42,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "protocol.h"
 
 /* ---- limits and bonds ----------------------------------------------------------------------------------------------- */
 
@@ -169,162 +179,196 @@ int sandbox_files(const char *image, const char *scratch, bool relaxed)
     return done ? version : 0;
 }
 
+#if defined(__x86_64__)
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#else
+#define ARCHITECTURE 0 /* then no filter is installed */
+#endif
+
 /* ---- system calls --------------------------------------------------------------------------------------------------- */
 
 enum rule {
     ALLOW,
-    TRAP,       /* SIGSYS: no honest kernel does this */
-    TOOLS,      /* likewise, but sanitizers do */
-    NAMES,      /* changes names of files: TRAP, unless Landlock guards a scratch folder */
-    OPENS_1,    /* opens a file, flags in argument 1: only what is still allowed, else TRAP */
-    OPENS_2,    /* flags in argument 2 */
-    MYSELF,     /* argument 0 must be this process, else TRAP */
-    LOOKS,      /* argument 2, a new value, must be NULL, else EPERM */
-    HANDLES,    /* sets a signal handler: not for signals that speak of faults, which are ours */
-    DESCRIPTORS /* fcntl: duplicates, and looks at flags */
+    TRAP,        /* SIGSYS: no honest kernel does this */
+    TOOLS,       /* likewise, but sanitizers do */
+    NAMES,       /* changes names of files: TRAP, unless Landlock guards a scratch folder */
+    OPENS_1,     /* opens a file, flags in argument 1: only what is still allowed, else TRAP */
+    OPENS_2,     /* flags in argument 2 */
+    MYSELF,      /* argument 0 must be this process, else TRAP */
+    LOOKS,       /* argument 2, a new value, must be NULL, else EPERM */
+    HANDLES,     /* sets a signal handler: not for signals that speak of faults, which are ours */
+    DESCRIPTORS, /* fcntl: duplicates, and looks at flags */
+    PRINTS,      /* argument 0 must be stdout or stderr, else TRAP */
+    SPEAKS,      /* argument 0 must be the worker's socket, else TRAP */
+    UNBLOCKS,    /* a signal mask: only to unblock signals, as abort does, else TRAP */
+    NO_CODE      /* maps memory, protection in argument 2: not executable, else TRAP */
 };
 
 struct call {
     int number;
-    enum rule rule;
+    enum rule rule;      /* while the image is loaded, and with a scratch folder */
+    enum rule afterward; /* while a kernel runs */
     const char *purpose; /* of a TRAP: what the process wanted */
 };
 
-#define CALL(name, rule, purpose)                                                                                                  \
+#define CALL(name, rule, afterward, purpose)                                                                                       \
     {                                                                                                                              \
-        SYS_##name, rule, purpose " (" #name ")"                                                                                   \
+        SYS_##name, rule, afterward, purpose " (" #name ")"                                                                        \
     }
+/* A call that is refused from the beginning. */
+#define NEVER(name, rule, purpose) CALL(name, rule, TRAP, purpose)
 
 /* Frequent ones first. */
 static const struct call calls[] = {
-    CALL(futex, ALLOW, ""),
-    CALL(sched_yield, ALLOW, ""),
-    CALL(recvmsg, ALLOW, ""),
-    CALL(sendto, ALLOW, ""),
-    CALL(madvise, ALLOW, ""),
-    CALL(mmap, ALLOW, ""),
-    CALL(munmap, ALLOW, ""),
-    CALL(mprotect, ALLOW, ""),
-    CALL(mremap, ALLOW, ""),
-    CALL(brk, ALLOW, ""),
-    CALL(read, ALLOW, ""),
-    CALL(write, ALLOW, ""),
-    CALL(close, ALLOW, ""),
-    CALL(clock_gettime, ALLOW, ""),
-    CALL(clock_nanosleep, ALLOW, ""),
-    CALL(clock_getres, ALLOW, ""),
-    CALL(exit, ALLOW, ""),
-    CALL(exit_group, ALLOW, ""),
-    CALL(fcntl, DESCRIPTORS, ""),
-    CALL(dup, ALLOW, ""),
-    CALL(dup3, ALLOW, ""),
-    CALL(fstat, ALLOW, ""),
-    CALL(getcpu, ALLOW, ""),
-    CALL(getcwd, ALLOW, ""),
-    CALL(getegid, ALLOW, ""),
-    CALL(geteuid, ALLOW, ""),
-    CALL(getgid, ALLOW, ""),
-    CALL(getpid, ALLOW, ""),
-    CALL(getppid, ALLOW, ""),
-    CALL(getrandom, ALLOW, ""),
-    CALL(getrusage, ALLOW, ""),
-    CALL(gettid, ALLOW, ""),
-    CALL(gettimeofday, ALLOW, ""),
-    CALL(getuid, ALLOW, ""),
-    CALL(lseek, ALLOW, ""),
-    CALL(nanosleep, ALLOW, ""),
-    CALL(newfstatat, ALLOW, ""),
-    CALL(openat, OPENS_2, "open a file"),
-    CALL(pread64, ALLOW, ""),
-    CALL(prlimit64, LOOKS, ""),
-    CALL(readlinkat, ALLOW, ""),
-    CALL(readv, ALLOW, ""),
-    CALL(restart_syscall, ALLOW, ""),
-    CALL(rseq, ALLOW, ""),
-    CALL(rt_sigaction, HANDLES, ""),
-    CALL(rt_sigprocmask, ALLOW, ""),
-    CALL(rt_sigreturn, ALLOW, ""),
-    CALL(sched_getaffinity, ALLOW, ""),
-    CALL(seccomp, ALLOW, ""), /* can only take more away */
-    CALL(set_robust_list, ALLOW, ""),
-    CALL(sigaltstack, ALLOW, ""),
-    CALL(statx, ALLOW, ""),
-    CALL(sysinfo, ALLOW, ""),
-    CALL(uname, ALLOW, ""),
-    CALL(writev, ALLOW, ""),
+    CALL(futex, ALLOW, ALLOW, "wait"),
+    CALL(sched_yield, ALLOW, ALLOW, "wait"),
+    CALL(recvmsg, ALLOW, SPEAKS, "receive a message"),
+    CALL(sendto, ALLOW, SPEAKS, "send a message"),
+    CALL(madvise, ALLOW, ALLOW, "advise on memory"),
+    CALL(mmap, ALLOW, NO_CODE, "make memory executable"),
+    CALL(munmap, ALLOW, ALLOW, "give memory back"),
+    CALL(mprotect, ALLOW, TRAP, "change the protection of memory"),
+    CALL(mremap, ALLOW, ALLOW, "move memory"),
+    CALL(brk, ALLOW, ALLOW, "take memory"),
+    CALL(read, ALLOW, TRAP, "read a file"),
+    CALL(write, ALLOW, PRINTS, "write to a file"),
+    CALL(close, ALLOW, ALLOW, "close a file"),
+    CALL(clock_gettime, ALLOW, TRAP, "read the clock"),
+    CALL(clock_nanosleep, ALLOW, TRAP, "sleep"),
+    CALL(clock_getres, ALLOW, TRAP, "read the clock"),
+    CALL(exit, ALLOW, ALLOW, "end a thread"),
+    CALL(exit_group, ALLOW, ALLOW, "end"),
+    CALL(fcntl, DESCRIPTORS, TRAP, "change a file descriptor"),
+    CALL(dup, ALLOW, TRAP, "duplicate a file descriptor"),
+    CALL(dup3, ALLOW, TRAP, "duplicate a file descriptor"),
+    CALL(fstat, ALLOW, ALLOW, "look at a file"),
+    CALL(getcpu, ALLOW, TRAP, "ask which processor it runs on"),
+    CALL(getcwd, ALLOW, TRAP, "ask for its folder"),
+    CALL(getegid, ALLOW, TRAP, "ask who runs it"),
+    CALL(geteuid, ALLOW, TRAP, "ask who runs it"),
+    CALL(getgid, ALLOW, TRAP, "ask who runs it"),
+    CALL(getpid, ALLOW, ALLOW, "ask for its process"),
+    CALL(getppid, ALLOW, TRAP, "ask for its parent process"),
+    CALL(getrandom, ALLOW, ALLOW, "draw a random number"), /* the allocator does, once */
+    CALL(getrusage, ALLOW, TRAP, "ask what it has used"),
+    CALL(gettid, ALLOW, ALLOW, "ask for its thread"),
+    CALL(gettimeofday, ALLOW, TRAP, "read the clock"),
+    CALL(getuid, ALLOW, TRAP, "ask who runs it"),
+    CALL(lseek, ALLOW, ALLOW, "move in a file"),
+    CALL(nanosleep, ALLOW, TRAP, "sleep"),
+    CALL(newfstatat, ALLOW, ALLOW, "look at a file"),
+    CALL(openat, OPENS_2, TRAP, "open a file"),
+    CALL(pread64, ALLOW, TRAP, "read a file"),
+    CALL(prlimit64, LOOKS, TRAP, "ask for limits, or change them"),
+    CALL(readlinkat, ALLOW, TRAP, "read a link"),
+    CALL(readv, ALLOW, TRAP, "read a file"),
+    CALL(restart_syscall, ALLOW, ALLOW, "go on"),
+    CALL(rseq, ALLOW, TRAP, "register a restartable sequence"),
+    CALL(rt_sigaction, HANDLES, TRAP, "install a signal handler"),
+    CALL(rt_sigprocmask, ALLOW, UNBLOCKS, "block signals"),
+    CALL(rt_sigreturn, ALLOW, ALLOW, "return from a signal"),
+    CALL(sched_getaffinity, ALLOW, TRAP, "ask for its processors"),
+    CALL(seccomp, ALLOW, TRAP, "change its filter"), /* before, it can only take more away */
+    CALL(set_robust_list, ALLOW, TRAP, "leave a list of locks"),
+    CALL(sigaltstack, ALLOW, TRAP, "change the stack of signals"),
+    CALL(statx, ALLOW, TRAP, "look at a file"),
+    CALL(sysinfo, ALLOW, TRAP, "ask about the machine"),
+    CALL(uname, ALLOW, TRAP, "ask about the machine"),
+    CALL(writev, ALLOW, PRINTS, "write to a file"),
 #ifdef __x86_64__
-    CALL(access, ALLOW, ""),
-    CALL(arch_prctl, ALLOW, ""), /* libattest asks for AMX with it */
-    CALL(dup2, ALLOW, ""),
-    CALL(lstat, ALLOW, ""),
-    CALL(open, OPENS_1, "open a file"),
-    CALL(pause, ALLOW, ""),
-    CALL(readlink, ALLOW, ""),
-    CALL(stat, ALLOW, ""),
-    CALL(time, ALLOW, ""),
+    CALL(access, ALLOW, TRAP, "look at a file"),
+    CALL(arch_prctl, ALLOW, TRAP, "change its processor state"), /* before, libattest asks for AMX with it */
+    CALL(dup2, ALLOW, TRAP, "duplicate a file descriptor"),
+    CALL(lstat, ALLOW, TRAP, "look at a file"),
+    CALL(open, OPENS_1, TRAP, "open a file"),
+    CALL(pause, ALLOW, TRAP, "sleep"),
+    CALL(readlink, ALLOW, TRAP, "read a link"),
+    CALL(stat, ALLOW, TRAP, "look at a file"),
+    CALL(time, ALLOW, TRAP, "read the clock"),
 #endif
-    CALL(openat2, TRAP, "open a file"),
-    CALL(kill, MYSELF, "send a signal to another process"),
-    CALL(tgkill, MYSELF, "send a signal to another process"),
-    CALL(tkill, TRAP, "send a signal to another thread"),
-    CALL(rt_sigqueueinfo, TRAP, "send a signal to another process"),
-    CALL(pidfd_send_signal, TRAP, "send a signal to another process"),
-    CALL(clone, TOOLS, "start a thread or a process"),
-    CALL(clone3, TOOLS, "start a thread or a process"),
-    CALL(execve, TRAP, "run another program"),
-    CALL(execveat, TRAP, "run another program"),
-    CALL(ptrace, TOOLS, "trace a process"),
-    CALL(process_vm_readv, TOOLS, "read the memory of another process"),
-    CALL(process_vm_writev, TRAP, "write the memory of another process"),
-    CALL(socket, TRAP, "open a socket"),
-    CALL(socketpair, TRAP, "open a socket"),
-    CALL(connect, TRAP, "connect a socket"),
-    CALL(bind, TRAP, "bind a socket"),
-    CALL(listen, TRAP, "listen on a socket"),
-    CALL(accept, TRAP, "accept a connection"),
-    CALL(accept4, TRAP, "accept a connection"),
-    CALL(setsockopt, TRAP, "change a socket"),
-    CALL(shutdown, TRAP, "shut down a socket"),
-    CALL(bpf, TRAP, "load a program into the kernel"),
-    CALL(perf_event_open, TRAP, "count events of the processor"),
-    CALL(io_uring_setup, TRAP, "open a queue for system calls"),
-    CALL(userfaultfd, TRAP, "handle page faults"),
-    CALL(memfd_create, TOOLS, "make a file in memory"),
-    CALL(keyctl, TRAP, "use the kernel's keys"),
-    CALL(mount, TRAP, "mount a file system"),
-    CALL(umount2, TRAP, "unmount a file system"),
-    CALL(unshare, TRAP, "change its namespace"),
-    CALL(setns, TRAP, "change its namespace"),
-    CALL(chroot, TRAP, "change its root folder"),
-    CALL(setpriority, TOOLS, "change its priority"),
-    CALL(sched_setattr, TOOLS, "change its priority"),
-    CALL(sched_setscheduler, TOOLS, "change its priority"),
-    CALL(mkdirat, NAMES, "make a folder"),
-    CALL(unlinkat, NAMES, "remove a file"),
-    CALL(renameat2, NAMES, "rename a file"),
-    CALL(linkat, NAMES, "link a file"),
-    CALL(symlinkat, NAMES, "link a file"),
-    CALL(mknodat, TRAP, "make a device"),
-    CALL(fchmodat, NAMES, "change a file's mode"),
-    CALL(fchmod, NAMES, "change a file's mode"),
-    CALL(fchownat, TRAP, "change a file's owner"),
-    CALL(fchown, TRAP, "change a file's owner"),
-    CALL(truncate, NAMES, "cut a file"),
-    CALL(ftruncate, NAMES, "cut a file"),
-    CALL(utimensat, NAMES, "change a file's times"),
+    NEVER(openat2, TRAP, "open a file"),
+    CALL(kill, MYSELF, MYSELF, "send a signal to another process"),
+    CALL(tgkill, MYSELF, MYSELF, "send a signal to another process"),
+    NEVER(tkill, TRAP, "send a signal to another thread"),
+    NEVER(rt_sigqueueinfo, TRAP, "send a signal to another process"),
+    NEVER(pidfd_send_signal, TRAP, "send a signal to another process"),
+    NEVER(clone, TOOLS, "start a thread or a process"),
+    NEVER(clone3, TOOLS, "start a thread or a process"),
+    NEVER(execve, TRAP, "run another program"),
+    NEVER(execveat, TRAP, "run another program"),
+    NEVER(ptrace, TOOLS, "trace a process"),
+    NEVER(process_vm_readv, TOOLS, "read the memory of another process"),
+    NEVER(process_vm_writev, TRAP, "write the memory of another process"),
+    NEVER(socket, TRAP, "open a socket"),
+    NEVER(socketpair, TRAP, "open a socket"),
+    NEVER(connect, TRAP, "connect a socket"),
+    NEVER(bind, TRAP, "bind a socket"),
+    NEVER(listen, TRAP, "listen on a socket"),
+    NEVER(accept, TRAP, "accept a connection"),
+    NEVER(accept4, TRAP, "accept a connection"),
+    NEVER(setsockopt, TRAP, "change a socket"),
+    NEVER(shutdown, TRAP, "shut down a socket"),
+    NEVER(bpf, TRAP, "load a program into the kernel"),
+    NEVER(perf_event_open, TRAP, "count events of the processor"),
+    NEVER(io_uring_setup, TRAP, "open a queue for system calls"),
+    NEVER(userfaultfd, TRAP, "handle page faults"),
+    NEVER(memfd_create, TOOLS, "make a file in memory"),
+    NEVER(keyctl, TRAP, "use the kernel's keys"),
+    NEVER(mount, TRAP, "mount a file system"),
+    NEVER(umount2, TRAP, "unmount a file system"),
+    NEVER(unshare, TRAP, "change its namespace"),
+    NEVER(setns, TRAP, "change its namespace"),
+    NEVER(chroot, TRAP, "change its root folder"),
+    NEVER(setitimer, TOOLS, "set a timer"),
+    NEVER(timer_create, TOOLS, "set a timer"),
+    NEVER(timerfd_create, TOOLS, "set a timer"),
+    NEVER(signalfd4, TOOLS, "read signals from a file"),
+    NEVER(eventfd2, TOOLS, "open a counter"),
+    NEVER(epoll_create1, TOOLS, "wait for files"),
+    NEVER(pipe2, TOOLS, "open a pipe"),
+    NEVER(setrlimit, TOOLS, "change its limits"),
+    NEVER(umask, TOOLS, "change its file mode mask"),
+    NEVER(chdir, TOOLS, "change its folder"),
+    NEVER(fchdir, TOOLS, "change its folder"),
+    NEVER(prctl, TOOLS, "change its process state"),
+    NEVER(personality, TOOLS, "change its personality"),
+    NEVER(sched_setaffinity, TOOLS, "choose its processors"),
+    NEVER(sched_setparam, TOOLS, "change its priority"),
+    NEVER(setpriority, TOOLS, "change its priority"),
+    NEVER(sched_setattr, TOOLS, "change its priority"),
+    NEVER(sched_setscheduler, TOOLS, "change its priority"),
+    NEVER(mkdirat, NAMES, "make a folder"),
+    NEVER(unlinkat, NAMES, "remove a file"),
+    NEVER(renameat2, NAMES, "rename a file"),
+    NEVER(linkat, NAMES, "link a file"),
+    NEVER(symlinkat, NAMES, "link a file"),
+    NEVER(mknodat, TRAP, "make a device"),
+    NEVER(fchmodat, NAMES, "change a file's mode"),
+    NEVER(fchmod, NAMES, "change a file's mode"),
+    NEVER(fchownat, TRAP, "change a file's owner"),
+    NEVER(fchown, TRAP, "change a file's owner"),
+    NEVER(truncate, NAMES, "cut a file"),
+    NEVER(ftruncate, NAMES, "cut a file"),
+    NEVER(utimensat, NAMES, "change a file's times"),
 #ifdef __x86_64__
-    CALL(fork, TRAP, "start a process"),
-    CALL(vfork, TRAP, "start a process"),
-    CALL(creat, NAMES, "make a file"),
-    CALL(mkdir, NAMES, "make a folder"),
-    CALL(rmdir, NAMES, "remove a folder"),
-    CALL(unlink, NAMES, "remove a file"),
-    CALL(rename, NAMES, "rename a file"),
-    CALL(link, NAMES, "link a file"),
-    CALL(symlink, NAMES, "link a file"),
-    CALL(chmod, NAMES, "change a file's mode"),
-    CALL(chown, TRAP, "change a file's owner"),
-    CALL(lchown, TRAP, "change a file's owner"),
+    NEVER(alarm, TOOLS, "set a timer"),
+    NEVER(pipe, TOOLS, "open a pipe"),
+    NEVER(signalfd, TOOLS, "read signals from a file"),
+    NEVER(eventfd, TOOLS, "open a counter"),
+    NEVER(fork, TRAP, "start a process"),
+    NEVER(vfork, TRAP, "start a process"),
+    NEVER(creat, NAMES, "make a file"),
+    NEVER(mkdir, NAMES, "make a folder"),
+    NEVER(rmdir, NAMES, "remove a folder"),
+    NEVER(unlink, NAMES, "remove a file"),
+    NEVER(rename, NAMES, "rename a file"),
+    NEVER(link, NAMES, "link a file"),
+    NEVER(symlink, NAMES, "link a file"),
+    NEVER(chmod, NAMES, "change a file's mode"),
+    NEVER(chown, TRAP, "change a file's owner"),
+    NEVER(lchown, TRAP, "change a file's owner"),
 #endif
 };
 enum { CALLS = sizeof calls / sizeof *calls, MOST_STEPS = 8 * CALLS + 16 };
@@ -363,15 +407,15 @@ static void choose(struct program *program, unsigned short comparison, uint32_t 
     end_with(program, if_false);
 }
 
-/* A rule as it is at this level. */
-static enum rule rule_at(enum rule rule, enum sandbox_level level)
+/* The rule for a call at this level. */
+static enum rule rule_at(const struct call *call, enum sandbox_level level)
 {
-    bool opens = rule == OPENS_1 || rule == OPENS_2;
+    enum rule rule = call->rule;
+    if (level == SANDBOX_RUNNING)
+        return call->afterward;
     if (level == SANDBOX_RELAXED)
         return rule == TRAP || rule == NAMES || rule == MYSELF ? rule : ALLOW;
-    if (level == SANDBOX_SCRATCH && (opens || rule == NAMES))
-        return ALLOW;
-    return level == SANDBOX_NO_FILES && opens ? TRAP : rule;
+    return level == SANDBOX_SCRATCH && (rule == OPENS_1 || rule == OPENS_2 || rule == NAMES) ? ALLOW : rule;
 }
 
 static void append_call(struct program *program, const struct call *call, enum rule rule, uint32_t self)
@@ -414,30 +458,103 @@ static void append_call(struct program *program, const struct call *call, enum r
         load_word(program, argument(1, 0));
         choose(program, BPF_JGT, F_GETFL, no, SECCOMP_RET_ALLOW);
         break;
+    case PRINTS:
+        load_word(program, argument(0, 0));
+        step(program, BPF_JMP | BPF_K | BPF_JEQ, 1, 0, STDOUT_FILENO);
+        choose(program, BPF_JEQ, STDERR_FILENO, SECCOMP_RET_ALLOW, SECCOMP_RET_TRAP);
+        break;
+    case SPEAKS:
+        load_word(program, argument(0, 0));
+        choose(program, BPF_JEQ, CONTROL_FILE, SECCOMP_RET_ALLOW, SECCOMP_RET_TRAP);
+        break;
+    case UNBLOCKS:
+        load_word(program, argument(0, 0));
+        choose(program, BPF_JEQ, SIG_UNBLOCK, SECCOMP_RET_ALLOW, SECCOMP_RET_TRAP);
+        break;
+    case NO_CODE:
+        load_word(program, argument(2, 0));
+        choose(program, BPF_JSET, PROT_EXEC, SECCOMP_RET_TRAP, SECCOMP_RET_ALLOW);
+        break;
     }
     program->steps[branch].jf = (uint8_t)(program->count - branch - 1);
 }
 
+static bool install(struct program *program)
+{
+    const struct sock_fprog filter = {program->count, program->steps};
+    return ARCHITECTURE && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
+}
+
 bool sandbox_calls(enum sandbox_level level)
 {
-#if defined(__x86_64__)
-    const uint32_t architecture = AUDIT_ARCH_X86_64;
-#elif defined(__aarch64__)
-    const uint32_t architecture = AUDIT_ARCH_AARCH64;
-#else
-    const uint32_t architecture = 0; /* then the filter is not installed */
-#endif
     static struct program program;
     program.count = 0;
     load_word(&program, offsetof(struct seccomp_data, arch));
-    step(&program, BPF_JMP | BPF_K | BPF_JEQ, 1, 0, architecture);
+    step(&program, BPF_JMP | BPF_K | BPF_JEQ, 1, 0, ARCHITECTURE);
     end_with(&program, SECCOMP_RET_KILL_PROCESS);
     load_word(&program, offsetof(struct seccomp_data, nr));
     for (int i = 0; i < CALLS; i++)
-        append_call(&program, &calls[i], rule_at(calls[i].rule, level), (uint32_t)getpid());
-    end_with(&program, level == SANDBOX_RELAXED ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | ENOSYS);
-    const struct sock_fprog filter = {program.count, program.steps};
-    return architecture && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
+        append_call(&program, &calls[i], rule_at(&calls[i], level), (uint32_t)getpid());
+    end_with(&program, level == SANDBOX_RELAXED   ? SECCOMP_RET_ALLOW
+                       : level == SANDBOX_RUNNING ? SECCOMP_RET_TRAP
+                                                  : SECCOMP_RET_ERRNO | ENOSYS);
+    return install(&program);
+}
+
+/* ---- whose code makes them ------------------------------------------------------------------------------------------ */
+
+/* Steps that allow a call whose instruction pointer lies in begin .. end, both with the same upper 32 bits. */
+static void append_range(struct program *program, uint64_t begin, uint64_t end)
+{
+    const size_t pointer = offsetof(struct seccomp_data, instruction_pointer);
+    load_word(program, pointer + 4);
+    step(program, BPF_JMP | BPF_K | BPF_JEQ, 0, 4, (uint32_t)(begin >> 32));
+    load_word(program, pointer);
+    step(program, BPF_JMP | BPF_K | BPF_JGE, 0, 2, (uint32_t)begin);
+    step(program, BPF_JMP | BPF_K | BPF_JGT, 1, 0, (uint32_t)(end - 1));
+    end_with(program, SECCOMP_RET_ALLOW);
+}
+
+/* The executable segments of one object. */
+static int append_object(struct dl_phdr_info *object, size_t size, void *data)
+{
+    struct program *program = data;
+    (void)size;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X))
+            continue;
+        uint64_t begin = object->dlpi_addr + segment->p_vaddr, end = begin + segment->p_memsz;
+        for (uint64_t next; begin < end; begin = next) {
+            next = (begin >> 32) == ((end - 1) >> 32) ? end : ((begin >> 32) + 1) << 32;
+            if (program->count + 8 < MOST_STEPS)
+                append_range(program, begin, next);
+        }
+    }
+    return 0;
+}
+
+bool sandbox_own_code(void)
+{
+    static struct program program;
+    program.count = 0;
+    dl_iterate_phdr(append_object, &program);
+    end_with(&program, SECCOMP_RET_TRAP | SANDBOX_FOREIGN);
+    return install(&program);
+}
+
+/* ---- clocks and identity -------------------------------------------------------------------------------------------- */
+
+bool sandbox_processor(bool *no_cpuid)
+{
+    *no_cpuid = false;
+#if defined(__x86_64__)
+    const long set_cpuid = 0x1012; /* ARCH_SET_CPUID of <asm/prctl.h> */
+    *no_cpuid = syscall(SYS_arch_prctl, set_cpuid, 0) == 0;
+    return prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) == 0;
+#else
+    return false;
+#endif
 }
 
 void sandbox_call_text(int number, char *text, size_t size)

@@ -21,12 +21,20 @@ int sandbox_files(const char *image, const char *scratch, bool relaxed);
 enum sandbox_level {
     SANDBOX_LOADING, /* files can be opened for reading, as far as Landlock allows: for loading an image */
     SANDBOX_SCRATCH, /* files can be opened as far as Landlock allows */
-    SANDBOX_NO_FILES,
-    SANDBOX_RELAXED /* all but what no tool does: for sanitizers, which start threads, trace and look at files */
+    SANDBOX_RUNNING, /* only what it takes to run a kernel that has been loaded */
+    SANDBOX_RELAXED  /* all but what no tool does: for sanitizers, which start threads, trace and look at files */
 };
 
 /* System calls, for all threads of the process. Can be called again to take more away. False if the kernel has no seccomp. */
 bool sandbox_calls(enum sandbox_level level);
+
+/* Refuses system calls that are made by any code but that of the objects which are loaded now, for all threads. si_errno of the signal
+ * is SANDBOX_FOREIGN then. False if the kernel has no seccomp. */
+enum { SANDBOX_FOREIGN = 1 };
+bool sandbox_own_code(void);
+
+/* The calling thread, and those it will start, can no longer read the time-stamp counter (true: so it is), nor use cpuid. */
+bool sandbox_processor(bool *no_cpuid);
 
 /* What the process wanted when it made this refused call: "open a socket (socket)". */
 void sandbox_call_text(int number, char *text, size_t size);

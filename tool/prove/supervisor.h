@@ -8,8 +8,12 @@
 #include <sys/types.h>
 
 #include "arena.h"
+#include "state.h"
 
-enum { PRINTED_MOST = 1 << 16 }; /* bytes kept of what the worker prints */
+enum {
+    PRINTED_MOST = 1 << 16, /* bytes kept of what the worker prints */
+    PRINTED_LIMIT = 1 << 18 /* more than this, and it is ended */
+};
 
 struct executor {
     pid_t pid;           /* 0: gone */
@@ -22,12 +26,18 @@ struct executor {
     enum guard guard;
     bool relaxed, stopped, on_device;
     struct kernel_facts facts;
-    int landlock;                  /* version, as the worker says */
-    bool seccomp, has_own_network; /* as the system says */
-    struct execution end;          /* once the worker is gone: why */
+    int landlock;                        /* version, as the worker says */
+    bool own_code, no_counter, no_cpuid; /* what else could be enforced, as it says before a kernel is there */
+    bool seccomp, has_own_network;       /* as the system says */
+    struct state *state;                 /* when the kernel had been loaded; NULL on a GPU or under a wrapper */
+    uint64_t variable;                   /* address of `environ` in it */
+    uint64_t runs;                       /* requests to run so far */
+    bool watched, wrapped;               /* its state is looked at after every run; it is run by another program */
+    struct execution end;                /* once the worker is gone: why */
     struct arena slots[EXECUTOR_SLOTS];
     char printed[PRINTED_MOST + 1];
     size_t printed_size;
+    int64_t printed_total; /* bytes, with those that were not kept */
 };
 
 /* By CLOCK_MONOTONIC. */
@@ -59,6 +69,9 @@ void ending_say(struct execution *execution, enum execution_end end, const char 
 
 /* Whether the peak is beyond what it may have; then that is said. */
 bool ending_greedy(const struct executor *executor, struct execution *execution);
+
+/* Whether a call has left registers in another state than it found them; then that is said. */
+bool ending_disorder(const struct executor *executor, struct execution *execution);
 
 /* From the status that the process has left behind. */
 void ending_describe(struct executor *executor, int status, struct execution *execution);

@@ -1,16 +1,23 @@
 /*
  * worker.c - the process that a kernel runs in (see executor.h and protocol.h).
  *
- * The kernel shares this process and can do to it what it likes. So nothing here is a judgement: this code maps tensors, calls
- * libattest, and answers. The order at the start matters: files are closed off first, then the threads are started, so that they
- * are closed off too; then system calls, for all threads, after which no thread can be started; then the image is loaded; and then
- * even the opening of files is refused.
+ * The kernel shares this process. So nothing here is a judgement: expected values, verdict and clock are in the supervisor, and this
+ * code maps tensors, calls libattest, and answers. What a kernel could change in here to hide something from these lines is either in
+ * memory that it cannot write (text, constants, and tables that are made read-only before it is called) or is looked at from outside
+ * (state.c).
+ *
+ * The order at the start matters. Features of the processor are asked for first; files are closed off; the threads are started, so
+ * that they are closed off too; then clocks and system calls, for all threads, after which no thread can be started; then the words
+ * that say what this process is are overwritten. Now the supervisor takes down what state the process is in, and only then is the image
+ * loaded, and its constructors, if it has any, run under all filters. Once it is loaded, the last filter leaves only what it takes to
+ * run a kernel (sandbox.c).
  */
 #include "worker.h"
 
 #include <attest_kernel.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <malloc.h>
 #include <omp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -23,9 +30,14 @@
 
 #include "protocol.h"
 #include "cuda_index.h"
+#include "kernel_table.h"
+#include "neutral.h"
+#include "registers.h"
 #include "sandbox.h"
 #include "scratch.h"
 #include "worker_device.h"
+
+extern char **environ;
 
 enum { ALTERNATE_STACK = 1 << 16 }; /* bytes; a frame with AVX-512 and AMX state takes about 12 KiB */
 
@@ -54,7 +66,8 @@ static struct worker {
     struct mapping room; /* of the workspace */
     unsigned char *workspace;
     size_t workspace_size;
-    int landlock;
+    bool filtered; /* system calls are */
+    enum sandbox_level level;
     void (*poison)(void const volatile *, size_t), (*unpoison)(void const volatile *, size_t); /* of AddressSanitizer, or NULL */
 } worker;
 
@@ -121,6 +134,17 @@ static ssize_t hear(void *message, size_t size, int *files, int most_files)
 
 /* ---- crashes -------------------------------------------------------------------------------------------------------- */
 
+#if defined(__x86_64__)
+/* What kind of instruction was refused by the processor, which has read it: its bytes can be read. */
+static enum faulting find_faulting(const siginfo_t *info, const unsigned char *at)
+{
+    if (info->si_code != SI_KERNEL || at[0] != 0x0f)
+        return FAULTING_OTHER;
+    bool counter = at[1] == 0x31 || (at[1] == 0x01 && (at[2] == 0xf9 || at[2] == 0xfd)); /* rdtsc, rdtscp, rdpru */
+    return counter ? FAULTING_COUNTER : at[1] == 0xa2 ? FAULTING_CPUID : FAULTING_OTHER;
+}
+#endif
+
 /* Notes what happened on the board. The default action is in place again (SA_RESETHAND), so the signal comes back and ends the
  * process. */
 static void note_crash(int number, siginfo_t *info, void *context)
@@ -130,8 +154,10 @@ static void note_crash(int number, siginfo_t *info, void *context)
     board->address = (uint64_t)(uintptr_t)info->si_addr;
 #if defined(__x86_64__)
     const ucontext_t *state = context;
-    if (number == SIGSEGV)
+    if (number == SIGSEGV) {
         board->written = (state->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+        board->faulting = (int32_t)find_faulting(info, (const unsigned char *)state->uc_mcontext.gregs[REG_RIP]);
+    }
     board->stack = (uint64_t)state->uc_mcontext.gregs[REG_RSP];
 #elif defined(__aarch64__)
     const ucontext_t *state = context;
@@ -140,8 +166,10 @@ static void note_crash(int number, siginfo_t *info, void *context)
     (void)context;
 #endif
     scratch_range(&board->scratch_begin, &board->scratch_end);
-    if (number == SIGSYS)
+    if (number == SIGSYS) {
         board->call = info->si_syscall;
+        board->foreign = info->si_errno == SANDBOX_FOREIGN;
+    }
     board->signal = number;
     if (number == SIGSYS) /* the call would return and not be made again */
         raise(SIGSYS);
@@ -243,12 +271,14 @@ static bool load_image(void)
     memcpy(&entry, &symbol, sizeof entry);
     if (!entry)
         return refuse(EXECUTION_INVALID, "it does not export " ATTEST_CPU_KERNEL_ENTRY "; see attest_kernel.h");
+    registers_before(true);
     const attest_cpu_kernel *kernel = entry();
+    registers_after(FUNCTION_ENTRY, true);
     if (!kernel)
         return refuse(EXECUTION_INVALID, ATTEST_CPU_KERNEL_ENTRY " returned NULL");
-    /* The table is checked by libattest, which takes the one of scratch.c where scratch memory is to be guarded. */
-    if (kernel->abi == ATTEST_KERNEL_ABI && kernel->tile && kernel->scratch_size && worker.hello.guard != GUARD_BANDS)
-        kernel = scratch_guard(kernel, (enum guard)worker.hello.guard, worker.board);
+    /* The table is checked by libattest, which is given the one of kernel_table.c if it could be one. */
+    if (kernel->abi == ATTEST_KERNEL_ABI && kernel->tile && kernel->scratch_size)
+        kernel = kernel_table_make(kernel, (enum guard)worker.hello.guard, worker.board);
     if (attest_context_add_kernel(worker.context, kernel) != ATTEST_OK)
         return refuse(EXECUTION_INVALID, "libattest does not take its table: %.500s", attest_context_detail(worker.context));
     snprintf(worker.facts.name, sizeof worker.facts.name, "%s", kernel->name);
@@ -287,9 +317,10 @@ static bool set_up_device(void)
     if (status != ATTEST_OK)
         return refuse(EXECUTION_LACKING, "%.600s", worker.context ? attest_context_detail(worker.context) : "out of memory");
     watch_for_crashes();
-    return worker.hello.is_image ? load_index() : find_library_kernel();
+    return true;
 }
 
+/* Everything that comes before a byte of the kernel. */
 static bool set_up(void)
 {
     const struct hello *hello = &worker.hello;
@@ -297,30 +328,51 @@ static bool set_up(void)
     memcpy(&worker.poison, &symbol, sizeof worker.poison);
     symbol = dlsym(RTLD_DEFAULT, "__asan_unpoison_memory_region");
     memcpy(&worker.unpoison, &symbol, sizeof worker.unpoison);
+    mallopt(M_ARENA_MAX, 1); /* further ones change protections when they grow */
     attest_status status = attest_context_create_on("cpu", &worker.context);
     if (status == ATTEST_OK && hello->threads > 0)
         status = attest_context_set_threads(worker.context, hello->threads);
     if (status != ATTEST_OK)
         return refuse(EXECUTION_LACKING, "no context: %.500s", attest_context_detail(worker.context));
     watch_for_crashes();
-    worker.landlock = sandbox_files(hello->is_image ? hello->name : NULL, hello->scratch, hello->relaxed);
+    registers_begin(worker.board, strstr(attest_context_features(worker.context), "amx") != NULL);
+    answer.landlock = sandbox_files(hello->is_image ? hello->name : NULL, hello->scratch, hello->relaxed);
+    bool no_cpuid = false, no_counter = !hello->relaxed && sandbox_processor(&no_cpuid);
     /* The team of threads that libattest will use, of exactly this size. */
 #pragma omp parallel num_threads(attest_context_threads(worker.context))
     make_alternate_stack();
-    enum sandbox_level level = hello->relaxed                       ? SANDBOX_RELAXED
-                               : worker.landlock && *hello->scratch ? SANDBOX_SCRATCH
-                                                                    : SANDBOX_LOADING;
-    bool filtered = sandbox_calls(level);
-    if (!hello->is_image)
-        return find_library_kernel();
-    if (!filtered && !hello->relaxed)
+    worker.level = hello->relaxed ? SANDBOX_RELAXED : answer.landlock && *hello->scratch ? SANDBOX_SCRATCH : SANDBOX_LOADING;
+    worker.filtered = sandbox_calls(worker.level);
+    answer.own_code = !hello->relaxed && sandbox_own_code();
+    answer.no_counter = no_counter;
+    answer.no_cpuid = no_cpuid;
+    answer.variable = (uint64_t)(uintptr_t)&environ;
+    neutral_words(hello->seed);
+    if (hello->is_image && !worker.filtered && !hello->relaxed)
         return refuse(EXECUTION_LACKING, "this system does not let a process give up system calls (seccomp), and a kernel from "
                                          "elsewhere is not run without");
-    if (!load_image())
-        return false;
-    if (level == SANDBOX_LOADING)
-        sandbox_calls(SANDBOX_NO_FILES);
     return true;
+}
+
+static bool load_kernel(void)
+{
+    if (worker.on_device)
+        return worker.hello.is_image ? load_index() : find_library_kernel();
+    if (!(worker.hello.is_image ? load_image() : find_library_kernel()))
+        return false;
+    if (worker.level == SANDBOX_LOADING)
+        sandbox_calls(SANDBOX_RUNNING);
+    return true;
+}
+
+/* Looks at the registers of all threads that may have run a kernel, and at its table. */
+static void look_at_threads(void)
+{
+    if (worker.on_device)
+        return;
+#pragma omp parallel num_threads(attest_context_threads(worker.context))
+    registers_after(FUNCTION_ANY, true);
+    kernel_table_compare();
 }
 
 /* ---- memory --------------------------------------------------------------------------------------------------------- */
@@ -342,6 +394,19 @@ static bool reserve(struct mapping *mapping, size_t size)
         return refuse(EXECUTION_LACKING, "no addresses for %zu bytes: %s", size, strerror(errno));
     *mapping = (struct mapping){base, size};
     return true;
+}
+
+/* Memory, with so many bytes before and behind that cannot be touched. (Not the other way round: memory that replaces what was reserved
+ * does not count towards the limit.) */
+static bool allot(struct mapping *mapping, size_t before, size_t size, size_t behind)
+{
+    const int how = MAP_PRIVATE | MAP_ANONYMOUS;
+    unsigned char *base = mmap(NULL, before + size + behind, PROT_READ | PROT_WRITE, how, -1, 0);
+    if (base == MAP_FAILED)
+        return false;
+    *mapping = (struct mapping){base, before + size + behind};
+    return mmap(base, before, PROT_NONE, how | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED &&
+           mmap(base + before + size, behind, PROT_NONE, how | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
 /* Bytes from one page of a tensor to the next. */
@@ -425,8 +490,7 @@ static bool make_workspace(uint32_t shift)
     worker.workspace = NULL;
     worker.workspace_size = most;
     size_t used = (most + 63) / 64 * 64, pages = (used + page - 1) / page * page;
-    if (most > SIZE_MAX / 4 || !reserve(&worker.room, pages + (shift + 2) * page) ||
-        mprotect(worker.room.base + (shift + 1) * page, pages, PROT_READ | PROT_WRITE) != 0)
+    if (most > SIZE_MAX / 4 || !allot(&worker.room, (shift + 1) * page, pages, page))
         return refuse(EXECUTION_GREEDY, "it asks for a workspace of %zu bytes, which is not to be had", most);
     worker.workspace = worker.room.base + (shift + 1) * page + (worker.hello.guard == GUARD_END ? pages - used : 0);
     return true;
@@ -558,19 +622,18 @@ static bool collect(const struct run *run)
 
 static void run_slots(const struct run *run)
 {
-    struct message_head go;
     bool good = prepare(run);
-    say_ready(run->head.number, good);
-    if (!good || hear(&go, sizeof go, NULL, 0) != (ssize_t)sizeof go || go.kind != MESSAGE_GO)
-        return;
-    attest_status status = compute(run);
-    if (status != ATTEST_OK && worker.on_device)
-        good = device_failed(status);
-    else if (status != ATTEST_OK)
-        good = refuse(EXECUTION_INVALID, "libattest did not take the tensors");
-    else if (worker.on_device)
-        good = collect(run);
-    say_answer(MESSAGE_DONE, go.number, good);
+    if (good) {
+        kernel_table_choose(run->rubbish >= 0);
+        attest_status status = compute(run);
+        if (status != ATTEST_OK && worker.on_device)
+            good = device_failed(status);
+        else if (status != ATTEST_OK)
+            good = refuse(EXECUTION_INVALID, "libattest did not take the tensors: something in the worker was overwritten");
+        else if (worker.on_device)
+            good = collect(run);
+    }
+    say_answer(MESSAGE_DONE, run->head.number, good);
 }
 
 /* ---- the conversation ----------------------------------------------------------------------------------------------- */
@@ -587,34 +650,43 @@ static bool begin(void)
         return false;
     worker.on_device = strcmp(worker.hello.device, "cpu") != 0;
     bool good = worker.on_device ? set_up_device() : set_up();
-    answer.facts = worker.facts;
-    answer.landlock = worker.landlock;
     say_ready(worker.hello.head.number, good);
     return good;
 }
 
+static union request {
+    struct message_head head;
+    struct load load;
+    struct run run;
+} request;
+
 int worker_main(void)
 {
-    static union {
-        struct message_head head;
-        struct load load;
-        struct run run;
-    } request;
     int files[2];
     if (!begin())
         return EXIT_LOST;
     for (;;) {
         ssize_t got = hear(&request, sizeof request, files, 2);
-        bool load = got == (ssize_t)sizeof request.load && request.head.kind == MESSAGE_LOAD,
-             loaded = load && load_slot(&request.load, files);
+        uint32_t kind = got >= (ssize_t)sizeof request.head ? request.head.kind : 0;
+        bool good = false;
+        kernel_table_choose(true);
+        if (kind == MESSAGE_KERNEL && got == (ssize_t)sizeof request.head && !worker.facts.name[0]) {
+            good = load_kernel();
+            answer.facts = worker.facts;
+        } else if (kind == MESSAGE_LOAD && got == (ssize_t)sizeof request.load) {
+            good = load_slot(&request.load, files);
+        } else if (kind == MESSAGE_CHECK && got == (ssize_t)sizeof request.head) {
+            look_at_threads();
+            good = true;
+        } else if (kind == MESSAGE_RUN && got == (ssize_t)sizeof request.run) {
+            run_slots(&request.run);
+        } else {
+            return kind == MESSAGE_END && got == (ssize_t)sizeof request.head ? 0 : EXIT_LOST;
+        }
         for (int i = 0; i < 2; i++)
             if (files[i] >= 0)
                 close(files[i]);
-        if (load)
-            say_ready(request.head.number, loaded);
-        else if (got == (ssize_t)sizeof request.run && request.head.kind == MESSAGE_RUN)
-            run_slots(&request.run);
-        else
-            return got == (ssize_t)sizeof request.head && request.head.kind == MESSAGE_END ? 0 : EXIT_LOST;
+        if (kind != MESSAGE_RUN)
+            say_ready(request.head.number, good);
     }
 }

@@ -1,18 +1,24 @@
 /*
- * misbehave.c - a plain kernel that is right, and with MISBEHAVE set to a name of the list below does one thing that it must not
- * do. For tests/tool/test_executor.c.
+ * misbehave.c - a plain kernel that is right, and does one thing that it must not do if its file is called after it: NAME.so, with a
+ * name of misdeeds.def. (There is no environment to read it from.) For tests/tool/test_executor.c.
  */
 #include <attest_kernel.h>
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fenv.h>
+#include <link.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,6 +30,8 @@ enum misdeed {
 };
 
 static enum misdeed misdeed; /* found when the image is loaded */
+static char file_to_write[4096];
+static attest_cpu_kernel kernel;
 
 /* ---- the kernel ----------------------------------------------------------------------------------------------------- */
 
@@ -79,6 +87,8 @@ static void compute_row(const attest_task *task, int64_t r, float *o)
         *row.lse = ending.lse;
 }
 
+enum { ANSWER_WORDS = 144 }; /* struct ready of protocol.h is as long */
+
 /* ---- misdeeds ------------------------------------------------------------------------------------------------------- */
 
 static volatile int calls;
@@ -118,11 +128,228 @@ static void ignore_fault(int number)
     _exit(0);
 }
 
+#if defined(__x86_64__)
+static void change_mxcsr(uint32_t set, uint32_t clear)
+{
+    uint32_t value;
+    __asm__ volatile("stmxcsr %0" : "=m"(value));
+    value = (value | set) & ~clear;
+    __asm__ volatile("ldmxcsr %0" : : "m"(value));
+}
+
+static void set_control(uint16_t value)
+{
+    __asm__ volatile("fldcw %0" : : "m"(value));
+}
+
+/* Registers, which no system call is needed for. */
+static void disturb_registers(void)
+{
+    volatile long double wide = 1.0L;
+    uint32_t low, high;
+    long result;
+    switch (misdeed) {
+    case LEAVE_FLUSH:
+        change_mxcsr(1 << 15, 0);
+        break;
+    case LEAVE_DENORMALS:
+        change_mxcsr(1 << 6, 0);
+        break;
+    case LEAVE_ROUNDING:
+        fesetround(FE_UPWARD);
+        break;
+    case LEAVE_UNMASKED:
+        change_mxcsr(0, 1 << 9);
+        break;
+    case LEAVE_PRECISION:
+        set_control(0x27f);
+        break;
+    case LEAVE_X87:
+        __asm__ volatile("fld1");
+        break;
+    case LEAVE_MMX:
+        __asm__ volatile("pxor %mm0, %mm0");
+        break;
+    case LEAVE_DIRECTION:
+        __asm__ volatile("std");
+        break;
+    case LEAVE_ALIGNMENT:
+        __asm__ volatile("subq $128, %%rsp; pushfq; orl $0x40000, (%%rsp); popfq; addq $128, %%rsp" : : : "cc", "memory");
+        break;
+    case KEEP_STATE:
+        change_mxcsr(1 << 15 | 1 << 6, 0);
+        change_mxcsr(0, 1 << 15 | 1 << 6);
+        set_control(0x27f);
+        wide = wide / 3;
+        set_control(0x37f);
+        feraiseexcept(FE_INEXACT | FE_UNDERFLOW);
+        break;
+    case READ_COUNTER:
+        __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+        break;
+    case OWN_CALL:
+        __asm__ volatile("syscall" : "=a"(result) : "a"(SYS_getpid) : "rcx", "r11", "memory");
+        break;
+    default:
+        break;
+    }
+}
+#else
+static void disturb_registers(void) {}
+#endif
+
+static void do_nothing(int number)
+{
+    (void)number;
+}
+
+/* A page of the constants of the C library. */
+static char *constants_of_libc(void)
+{
+    Dl_info info;
+    return dladdr((void *)(uintptr_t)&fclose, &info) ? info.dli_fbase : NULL;
+}
+
+/* State of the process. */
+static void disturb_process(void)
+{
+    struct sigaction action = {.sa_handler = do_nothing};
+    struct rlimit few = {100, 100};
+    sigset_t set;
+    cpu_set_t processors;
+    timer_t timer;
+    char *page;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    switch (misdeed) {
+    case LEAVE_HANDLER:
+        sigaction(SIGCONT, &action, NULL);
+        break;
+    case LEAVE_BLOCKED:
+        sigprocmask(SIG_BLOCK, &set, NULL);
+        break;
+    case LEAVE_PENDING:
+        raise(SIGCHLD);
+        sigprocmask(SIG_BLOCK, &set, NULL);
+        raise(SIGUSR1);
+        break;
+    case LEAVE_LIMIT:
+        setrlimit(RLIMIT_NOFILE, &few);
+        break;
+    case LEAVE_ENVIRONMENT:
+        setenv("ATTEST_SEEN", "1", 1);
+        break;
+    case LEAVE_VARIABLE:
+        for (char **variable = environ; *variable; variable++)
+            (*variable)[0] ^= 1;
+        break;
+    case LEAVE_FOLDER:
+        hole = chdir("/usr");
+        hole = 0;
+        break;
+    case LEAVE_UMASK:
+        umask(0123);
+        break;
+    case LEAVE_AFFINITY:
+        CPU_ZERO(&processors);
+        CPU_SET(0, &processors);
+        sched_setaffinity(0, sizeof processors, &processors);
+        break;
+    case LEAVE_NICE:
+        setpriority(PRIO_PROCESS, 0, 7);
+        break;
+    case LEAVE_TIMER:
+        timer_create(CLOCK_MONOTONIC, NULL, &timer);
+        break;
+    case LEAVE_MAPPING:
+        mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        break;
+    case LEAVE_UNMAPPED:
+        if ((page = constants_of_libc()))
+            munmap(page + 4096, 4096);
+        break;
+    case PATCH_CONSTANTS:
+        if ((page = constants_of_libc())) {
+            static char copy[4096];
+            memcpy(copy, page + 4096, sizeof copy);
+            mmap(page + 4096, sizeof copy, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+            memcpy(page + 4096, copy, sizeof copy);
+        }
+        break;
+    case PATCH_CODE:
+        mprotect((void *)((uintptr_t)&do_nothing & ~UINT64_C(4095)), 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+        break;
+    case MAKE_CODE:
+        mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        break;
+    case SWAP_FILES:
+        dup2(2, 3);
+        break;
+    case SWAP_TABLE:
+        kernel.tile = NULL;
+        break;
+    case READ_CLOCK: {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        break;
+    }
+    default:
+        break;
+    }
+}
+
+/* Looks for the request in the writable memory of the program, and answers it. */
+static int answer_request(struct dl_phdr_info *object, size_t size, void *data)
+{
+    (void)size, (void)data;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_W))
+            continue;
+        const char *begin = (const char *)object->dlpi_addr + segment->p_vaddr;
+        for (size_t at = 0; at + 16 <= segment->p_memsz; at += 16) {
+            struct {
+                uint32_t kind, end;
+                uint64_t number;
+            } head;
+            memcpy(&head, begin + at, sizeof head);
+            if (head.kind != 4 || head.end != 0 || head.number < UINT64_C(1) << 32) /* MESSAGE_RUN of protocol.h */
+                continue;
+            uint64_t done[ANSWER_WORDS] = {8, head.number}; /* MESSAGE_DONE */
+            send(3, done, sizeof done, 0);
+        }
+    }
+    return 1; /* the program itself is the first object */
+}
+
+/* State that a kernel could keep where nothing is looked at: its results depend on what an earlier call has left there. */
+static __attribute__((noinline)) int count_in_stack(void)
+{
+    volatile uint64_t room[256];
+    int seen = room[100] == UINT64_C(0x1234567890abcdef);
+    room[100] = UINT64_C(0x1234567890abcdef);
+    return seen;
+}
+
+static __attribute__((noinline)) int count_in_registers(void)
+{
+#if defined(__x86_64__)
+    const uint64_t mark = UINT64_C(0x1234567890abcdef);
+    uint64_t found;
+    __asm__ volatile("movq %%xmm15, %0\n\tmovq %1, %%xmm15" : "=&r"(found) : "r"(mark));
+    return found == mark;
+#else
+    return 0;
+#endif
+}
+
 static void misbehave(const attest_task *task, char *scratch, int64_t scratch_bytes)
 {
     const attest_problem *p = task->problem;
     int64_t size = p->dtype == ATTEST_F32 ? 4 : 2, size_o = p->dtype_o == ATTEST_F32 ? 4 : 2;
     (void)size, (void)size_o, (void)scratch, (void)scratch_bytes;
+    disturb_process();
+    disturb_registers();
     switch (misdeed) {
     case CRASH_NULL:
         *(volatile int *)(uintptr_t)(uint64_t)hole = 1;
@@ -184,8 +411,8 @@ static void misbehave(const attest_task *task, char *scratch, int64_t scratch_by
         syscall(SYS_process_vm_readv, getppid(), NULL, 0, NULL, 0, 0);
         break;
     case WRITE_FILE: {
-        const char *path = getenv("MISBEHAVE_FILE");
-        int file = path ? open(path, O_WRONLY | O_CREAT, 0600) : -1;
+        const char *path = file_to_write;
+        int file = *path ? open(path, O_WRONLY | O_CREAT, 0600) : -1;
         if (file >= 0) {
             ssize_t written = write(file, "wrote", 5);
             (void)written;
@@ -264,15 +491,18 @@ static void misbehave(const attest_task *task, char *scratch, int64_t scratch_by
         close(3);
         break;
     case WRITE_CONTROL:
-        if (write(3, "PASS", 4) < 0)
+        if (send(3, "PASS", 4, 0) < 0)
             break;
         break;
     case ANSWER_DONE: {
-        uint64_t done[142] = {7, 12345}; /* as long as struct ready of protocol.h */
-        if (write(3, done, sizeof done) < 0)
+        uint64_t done[ANSWER_WORDS] = {8, 12345};
+        if (send(3, done, sizeof done, 0) < 0)
             break;
         break;
     }
+    case ANSWER_RIGHTLY:
+        dl_iterate_phdr(answer_request, NULL);
+        break;
     case CATCH_FAULTS:
         signal(SIGSEGV, ignore_fault);
         *(volatile int *)(uintptr_t)(uint64_t)hole = 1;
@@ -285,6 +515,8 @@ static void misbehave(const attest_task *task, char *scratch, int64_t scratch_by
 static size_t scratch_size(const attest_problem *problem, int64_t tile_rows)
 {
     (void)tile_rows;
+    if (misdeed == SIZES_ROUNDING)
+        fesetround(FE_UPWARD);
     if (misdeed == HUGE_WORKSPACE)
         return (size_t)1 << 44;
     return (size_t)problem->dim_v * sizeof(float) + 4;
@@ -306,6 +538,8 @@ static void tile(const attest_task *task, void *scratch)
                    : misdeed == DEPENDS_ON_SCRATCH ? (float)(attest_float_bits(spare) & 3)
                    : misdeed == DEPENDS_ON_ADDRESS ? (float)((uintptr_t)task->tensors->q >> 12 & 3)
                    : misdeed == DEPENDS_ON_BATCH   ? (float)p->batch
+                   : misdeed == COUNT_IN_STACK     ? (float)count_in_stack()
+                   : misdeed == COUNT_IN_REGISTERS ? (float)count_in_registers()
                                                    : 0.0f;
     if (change != 0)
         attest_store(first, p->dtype_o, 0, attest_load(first, p->dtype_o, 0) * (1 + 0.01f * change));
@@ -329,6 +563,10 @@ const attest_cpu_kernel *attest_cpu_kernel_entry(void)
 {
     if (misdeed == ENTRY_CRASH)
         abort();
+#if defined(__x86_64__)
+    if (misdeed == ENTRY_FLUSH)
+        change_mxcsr(1 << 15, 0);
+#endif
     if (misdeed == WRONG_ABI)
         kernel.abi = 99;
     if (misdeed == WRONG_NAME)
@@ -348,10 +586,27 @@ __attribute__((constructor)) static void construct(void)
 #include "misdeeds.def"
 #undef MISDEED
     };
-    const char *wanted = getenv("MISBEHAVE");
-    for (size_t i = 0; wanted && i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], wanted) == 0)
+    char path[4200], *name, *end;
+    Dl_info info;
+    if (!dladdr(names, &info) || snprintf(path, sizeof path, "%s", info.dli_fname) >= (int)sizeof path ||
+        !(name = strrchr(path, '/')))
+        return;
+    if ((end = strchr(name, '.')))
+        *end = '\0';
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name + 1) == 0)
             misdeed = (enum misdeed)i;
+    strcpy(name, "/misdeed.txt");
+    int file = misdeed == WRITE_FILE ? open(path, O_RDONLY) : -1;
+    if (file >= 0 && read(file, file_to_write, sizeof file_to_write - 1) < 0)
+        file_to_write[0] = '\0';
+    if (file >= 0)
+        close(file);
+#if defined(__x86_64__)
+    long result;
+    if (misdeed == OWN_CALL_LOADING)
+        __asm__ volatile("syscall" : "=a"(result) : "a"(SYS_getpid) : "rcx", "r11", "memory");
+#endif
     if (misdeed == CONSTRUCTOR_SOCKET)
         socket(AF_INET, SOCK_STREAM, 0);
     if (misdeed == CONSTRUCTOR_EXIT)

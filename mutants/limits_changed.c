@@ -1,0 +1,16 @@
+/*
+ * limits_changed.c - planted: changes a limit of the process: the number of files that it may open.
+ *
+ * Caught by: oracle (limits)
+ */
+#include <sys/resource.h>
+
+static inline void change_limit(void)
+{
+    struct rlimit limit = {64, 64};
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+#define TASK_BEGIN(task, scratch) change_limit()
+#define DTYPES                    ATTEST_TAKES_F32
+#include "base.h"

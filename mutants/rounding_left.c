@@ -1,0 +1,10 @@
+/*
+ * rounding_left.c - planted: rounds towards zero, and leaves the mode so.
+ *
+ * Caught by: oracle (rounding mode)
+ */
+#include <fenv.h>
+
+#define TASK_END(task, scratch) fesetround(FE_TOWARDZERO)
+#define DTYPES                  ATTEST_TAKES_F32
+#include "base.h"
