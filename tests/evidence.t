@@ -7,7 +7,7 @@ need python3 sha256sum
 root=$(pwd)
 case $BUILD in /*) ;; *) BUILD=$root/$BUILD ;; esac
 attest=$BUILD/attest
-for program in test_evidence test_champions test_store; do
+for program in test_evidence test_tampering test_champions test_store; do
     status=0
     "$BUILD/tests/tool/$program" > "$work/out" 2>&1 || status=1
     grep '^#' "$work/out"
@@ -92,10 +92,13 @@ record cpu_fwd_f16_scalar lib/cpu/cpu_fwd_scalar.c shipped
 record mine mine.c c built
 rm cpu_fwd_f16_scalar.c
 verify 0 "all have one" "verdict: *PASS"
+verify 0 "records of before a gate became stricter" "proven under policy 1; gates build, .* of policy [0-9]* not run" mine
+grep -q 'mine .*BEHIND' "$work/out" && grep -q 'kernels behind: *1$' "$work/out"
+result $? "the kernel is behind, and counted as such"
 (cd evidence && sha256sum --quiet -c SHA256SUMS) > "$work/log" 2>&1
 result $? "sha256sum -c SHA256SUMS"
 check_exit 0 "verify --json" "$attest" verify --json
-python3 -c "import json, sys; d = json.load(open('$work/out')); sys.exit(d['verdict'] != 'PASS' or not d['kernels'])" 2> "$work/log"
+python3 -c "import json, sys; d = json.load(open('$work/out')); sys.exit(d['verdict'] != 'PASS' or not d['kernels'] or not d['kernels'][0]['missing'] or d['kernels_behind'] != len(d['kernels']))" 2> "$work/log"
 result $? "it prints JSON"
 
 # ---- sources that change after they were proven
@@ -139,6 +142,27 @@ verify 1 "unless the record contradicts itself" "its verdict is PROVEN, but its 
 rm -r evidence && cp -r untouched evidence
 rm $file
 verify 1 "a file was removed" "is named in SHA256SUMS and is not there"
+rm -r evidence && cp -r untouched evidence
+
+printf '%064d  cpu-avx2/mine.intoto.jsonl\n' 1 >> evidence/SHA256SUMS
+verify 1 "a second line in SHA256SUMS" "second of its two lines in SHA256SUMS is that of no file"
+rm -r evidence && cp -r untouched evidence
+last=$(ls evidence/cpu-avx2/*.jsonl | head -n 1)
+sed -i 's/"sequence":\([0-9]*\)/"sequence":9\1/' "$last"
+(cd evidence && sha256sum cpu-*/*.jsonl > SHA256SUMS)
+verify 1 "a sequence number was changed, and the sums written anew" "a number was changed\|removed or edited"
+rm -r evidence && cp -r untouched evidence
+mv $file moved && ln -s ../../moved $file
+verify 1 "a link" "mine.intoto.jsonl .*0 *FAIL"
+grep -q 'it is a symbolic link' "$work/out"
+result $? "it says what it is"
+rm -r evidence && cp -r untouched evidence
+mkfifo evidence/cpu-avx2/pipe.intoto.jsonl
+check_exit 1 "a pipe does not hang verify" timeout 20 "$attest" verify
+rm -r evidence && cp -r untouched evidence
+cp lib/cpu/cpu_fwd_scalar.c CPU_fwd_f32_scalar.c
+record CPU_fwd_f32_scalar CPU_fwd_f32_scalar.c c
+verify 1 "a kernel whose name differs from another in capitals alone" "differ in capital letters alone"
 rm -r evidence && cp -r untouched evidence
 
 # ---- signatures
@@ -223,6 +247,33 @@ result $? "a record in the database is changed"
 check_exit 1 "reproduce of a record that is not true" "$attest" reproduce real
 grep -q 'does NOT hold' "$work/out" && grep -q 'determinism *FAIL *PASS *NO' "$work/out"
 result $? "it says which gate does not hold"
+
+# ---- a record that lacks a gate, and what continues it
+check_exit 2 "--missing without --record" "$attest" prove real.c --missing
+check_exit 2 "--missing with --only" "$attest" prove real.c --record --missing --only build
+class=$("$attest" prove real.c --only build --json 2> /dev/null | sed -n 's/.*"class": "\([^"]*\)".*/\1/p' | head -n 1)
+"$BUILD/tests/tool/test_evidence" make evidence real real.c c "$class" lacking
+check_exit 0 "prove --record --missing" "$attest" prove real.c --record --missing --suite suite
+cp "$work/out" "$work/log"
+grep -q '  build  *PASS' "$work/log" && grep -q '  profile  *PASS' "$work/log" && [ "$(grep -c ' s  ' "$work/log")" = 2 ] &&
+    grep -q 'gate profile of policy [0-9]* not run' "$work/log" && grep -q 'PROVEN: ' "$work/log"
+result $? "it runs the build and the one gate that is missing"
+grep -q '"continues":"[0-9a-f]\{64\}"' "evidence/$class/real.intoto.jsonl"
+result $? "the new record continues the old one"
+verify 0 "both together" "real .* PASS" real
+check_exit 0 "again" "$attest" prove real.c --record --missing --suite suite
+grep -q 'nothing is missing' "$work/out" && ! grep -q PROVEN "$work/out" && [ "$(wc -l < "evidence/$class/real.intoto.jsonl")" = 2 ]
+result $? "nothing is missing, nothing is run, nothing is recorded"
+sed -i "1,1s/^.*\$//" "evidence/$class/real.intoto.jsonl"
+verify 1 "a chain without its beginning" "real.intoto.jsonl" real
+rm -r evidence && cp -r untouched evidence
+"$BUILD/tests/tool/test_evidence" make evidence real real.c c "$class" lacking
+cp real.c kept.c && echo '#error' >> real.c
+check_exit 1 "sources that changed" "$attest" prove real.c --record --missing --suite suite
+grep -q 'all gates are to be run: kernel changed after it was proven' "$work/out"
+result $? "everything is missing then"
+mv kept.c real.c
+rm -r evidence && cp -r untouched evidence
 
 "$attest" prove real.c --only build,determinism,correctness > /dev/null 2>&1 &
 prover=$!

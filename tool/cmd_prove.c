@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "evidence/champions.h"
+#include "evidence/continuation.h"
 #include "evidence/postmortem.h"
 #include "evidence/statement.h"
 #include "evidence/store.h"
@@ -141,9 +143,14 @@ static enum exit_code record_evidence(struct proving *proving, const json_t *rec
 {
     const struct options *options = &proving->session->options;
     char why[1024] = "";
-    json_t *statement = statement_make(record);
-    bool kept = statement && statement_append(options->evidence, statement, options->sign, proving->store, why, sizeof why);
+    json_t *statement = statement_make(record), *findings = json_array();
+    audit_paths(record, findings);
+    if (json_array_size(findings) > 0)
+        snprintf(why, sizeof why, "%s", json_string_value(json_array_get(findings, 0)));
+    bool kept =
+        statement && !*why && statement_append(options->evidence, statement, options->sign, proving->store, why, sizeof why);
     json_decref(statement);
+    json_decref(findings);
     if (!kept)
         return give_up(proving->session, EXIT_LACKING, NULL, "the evidence could not be written: %s", why);
     if (proving->text)
@@ -191,18 +198,76 @@ static double gpu_seconds_left(const struct proving *proving)
     return most > 0 ? most - proving->gpu_seconds : 0;
 }
 
+/* What --missing continues, and the gates to run. */
+struct continued {
+    json_t *statements, *combined;
+    const char *digest;
+    char gates[256];    /* separated by commas; "" if none is missing */
+    char sentence[512]; /* what the last record says */
+};
+
+/* Looks for a record to continue; all gates are to be run if there is none (`combined` is NULL then). */
+static enum exit_code find_continued(struct proving *proving, const struct proof *proof, struct continued *continued)
+{
+    struct session *session = proving->session;
+    char why[1024] = "", class[64];
+    struct audit audit = {.evidence = session->options.evidence};
+    continued->statements = statements_load(session->options.evidence, why, sizeof why);
+    if (!continued->statements)
+        return give_up(session, EXIT_FAILED, "type: attest verify", "%s", why);
+    audit.statements = continued->statements;
+    device_class(session->context, proof->device, class, sizeof class);
+    const json_t *entry =
+        continuation_base(&audit, proof->candidate.name, class, proof->candidate.word, &continued->combined, why, sizeof why);
+    json_t *missing = entry ? continuation_missing(continued->combined) : NULL, *name;
+    size_t index;
+    continued->digest = text_of(entry, "digest");
+    if (!entry && proving->text)
+        printf("  all gates are to be run: %s\n", why);
+    else if (entry && json_array_size(missing) > 0)
+        snprintf(continued->gates, sizeof continued->gates, "build");
+    json_array_foreach(missing, index, name)
+    {
+        size_t used = strlen(continued->gates);
+        if (strcmp(json_string_value(name), "build") != 0)
+            snprintf(continued->gates + used, sizeof continued->gates - used, ",%s", json_string_value(name));
+    }
+    if (missing)
+        continuation_sentence(continued->combined, missing, continued->sentence, sizeof continued->sentence);
+    if (proving->text && *continued->sentence)
+        printf("  %s (record %.12s)\n", continued->sentence, continued->digest);
+    json_decref(missing);
+    audit_free(&audit);
+    return EXIT_PASS;
+}
+
+/* Nothing is missing: says so, and counts the kernel as proven. */
+static void say_complete(struct proving *proving, const struct continued *continued)
+{
+    if (proving->text)
+        printf("  nothing is missing: record %.12s has passed every gate of policy %d\n", continued->digest, POLICY_NUMBER);
+    proving->verdicts[PROVEN]++;
+}
+
 static enum exit_code prove_word(struct proving *proving, const char *word)
 {
     struct session *session = proving->session;
     struct proof proof;
+    struct continued continued = {0};
     char why[1024] = "";
     json_t *record = NULL;
     enum exit_code code = proof_open(session, word, &proof);
-    if (code == EXIT_PASS) {
-        if (proving->text)
-            printf("%s%s\n", json_array_size(proving->records) ? "\n" : "", word);
+    if (code == EXIT_PASS && proving->text)
+        printf("%s%s\n", json_array_size(proving->records) ? "\n" : "", word);
+    if (code == EXIT_PASS && session->options.missing)
+        code = find_continued(proving, &proof, &continued);
+    if (code == EXIT_PASS && continued.combined && !*continued.gates) {
+        say_complete(proving, &continued);
+    } else if (code == EXIT_PASS) {
         proof.seed = (uint64_t)session->options.proof_seed;
-        struct proof_options options = {.only = session->options.only,
+        struct proof_options options = {.only = continued.combined ? continued.gates : session->options.only,
+                                        .base = continued.combined,
+                                        .continues = continued.digest,
                                         .keep_going = session->options.keep_going,
                                         .gpu_seconds = gpu_seconds_left(proving),
                                         .store = proving->store,
@@ -214,6 +279,8 @@ static enum exit_code prove_word(struct proving *proving, const char *word)
             code = finish(proving, record);
         json_decref(record);
     }
+    json_decref(continued.combined);
+    json_decref(continued.statements);
     proof_close(&proof);
     return code;
 }
@@ -230,6 +297,9 @@ enum exit_code cmd_prove(struct session *session)
     if (code == EXIT_PASS && format && strcmp(format, "tap") != 0 && strcmp(format, "junit") != 0 && strcmp(format, "sarif") != 0)
         code =
             give_up(session, EXIT_USAGE, "attest report writes html", "--format is '%s'; prove prints tap, junit or sarif", format);
+    if (code == EXIT_PASS && session->options.missing && (!session->options.record || session->options.only))
+        code = give_up(session, EXIT_USAGE, "attest prove KERNEL --record --missing",
+                       "--missing goes with --record, and without --only");
     if (code == EXIT_PASS)
         code = expand_words(session, words);
     if (code == EXIT_PASS && !(proving.store = store_open(session->options.state, why, sizeof why)))

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "evidence/champions.h"
+#include "evidence/continuation.h"
 #include "evidence/objects.h"
 #include "evidence/statement.h"
 #include "evidence/store.h"
@@ -93,6 +94,23 @@ static enum exit_code read_store(struct session *session, json_t *records, json_
     return done ? EXIT_PASS : give_up(session, EXIT_LACKING, NULL, "the run database in %s cannot be read: %s", folder, why);
 }
 
+/* A record with the results of those it continues and, if it is of an older policy, with what it has not passed as "behind". New
+ * reference. */
+static json_t *whole_record(const json_t *statements, const json_t *entry)
+{
+    char text[512];
+    json_t *record = json_object_get(json_object_get(entry, "statement"), "predicate");
+    json_t *combined = continuation_combine(statements, entry, text, sizeof text);
+    json_t *missing = combined ? continuation_missing(combined) : NULL;
+    if (!combined)
+        return json_copy(record);
+    continuation_sentence(combined, missing, text, sizeof text);
+    if (*text && strcmp(field_text(record, "verdict"), "PROVEN") == 0)
+        json_put(combined, "behind", json_string(text));
+    json_decref(missing);
+    return combined;
+}
+
 static enum exit_code read_evidence(struct session *session, json_t *records, json_t **champions, json_t *notices)
 {
     const char *folder = session->options.evidence;
@@ -105,13 +123,13 @@ static enum exit_code read_evidence(struct session *session, json_t *records, js
                        folder, why);
     json_array_foreach(statements, index, entry)
     {
-        json_t *statement = field_object(entry, "statement"), *predicate = field_object(statement, "predicate");
+        json_t *statement = field_object(entry, "statement");
         if (*field_text(entry, "problem"))
             json_add(notices, json_sprintf("Left out: %s, line %d: %s", field_text(entry, "file"),
                                            (int)json_integer_value(json_object_get(entry, "line")), field_text(entry, "problem")));
         if (*field_text(entry, "problem") || strcmp(field_text(statement, "predicateType"), PREDICATE_PROOF) != 0)
             continue;
-        json_t *record = json_copy(predicate);
+        json_t *record = whole_record(statements, entry);
         json_put(record, "evidence",
                  json_pack("{s:s, s:O*, s:O*, s:s}", "file", field_text(entry, "file"), "line", json_object_get(entry, "line"),
                            "signed", json_object_get(entry, "signed"), "digest", field_text(entry, "digest")));

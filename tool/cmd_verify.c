@@ -2,7 +2,8 @@
  * cmd_verify.c - attest verify: the evidence against itself, and the kernels here against the evidence.
  *
  * First every statement is checked (files and chain: statement.c; contents: audit.c). A statement with a finding proves nothing.
- * Then every kernel of the library needs a statement that says PROVEN of the sources that are here; the newest such one is shown.
+ * Then every kernel of the library needs a statement that says PROVEN of the sources that are here; of these the one that lacks the
+ * fewest gates of the present policy is shown, and of equals the newest. If it lacks any, the kernel is BEHIND, and the gates are named.
  * One that was rejected later, with the same sources, is not proven any more. Kernels from elsewhere that have evidence are checked
  * too if their sources are here.
  */
@@ -12,18 +13,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "evidence/audit.h"
+#include "evidence/continuation.h"
+#include "evidence/decision.h"
 #include "evidence/dsse.h"
+#include "evidence/evidence_folder.h"
 #include "evidence/member.h"
 #include "evidence/statement.h"
+#include "prove/policy_number.h"
 
 struct verifying {
     struct session *session;
     struct audit audit;
     json_t *statements;
     char key[KEY_TEXT]; /* "" if any key, or none, will do */
-    int is_signed, bad, failed, passed;
+    int is_signed, bad, failed, passed, behind;
 };
 
 static const json_t *predicate_of(const json_t *entry)
@@ -32,6 +38,25 @@ static const json_t *predicate_of(const json_t *entry)
 }
 
 /* ---- statements ------------------------------------------------------------------------------------------------------------ */
+
+/* Kernels and files must differ in more than capital letters: some file systems, and many readers, take them for the same. */
+static void check_case(const struct verifying *verifying, const json_t *entry, json_t *findings)
+{
+    attest_kernel_info info = {.size = sizeof info};
+    const char *kernel = text_at(predicate_of(entry), "kernel"), *file = text_at(entry, "file");
+    const json_t *other;
+    size_t index;
+    for (size_t i = 0; i < attest_kernel_count(); i++)
+        if (attest_kernel_get(i, &info) == ATTEST_OK && strcasecmp(info.name, kernel) == 0 && strcmp(info.name, kernel) != 0)
+            json_add(findings, json_text("its kernel is called %s, and that of the library %s", kernel, info.name));
+    json_array_foreach(verifying->statements, index, other)
+    {
+        if (strcasecmp(text_at(other, "file"), file) == 0 && !text_is(other, "file", file)) {
+            json_add(findings, json_text("its file and %s differ in capital letters alone", text_at(other, "file")));
+            return;
+        }
+    }
+}
 
 /* Checks a statement; what was found is put into its entry as "findings". */
 static void check_entry(struct verifying *verifying, json_t *entry)
@@ -42,6 +67,7 @@ static void check_entry(struct verifying *verifying, json_t *entry)
         json_add(findings, json_incref(json_object_get(entry, "problem")));
     else
         audit_statement(&verifying->audit, entry, findings);
+    check_case(verifying, entry, findings);
     if (!problem && verifying->key[0] && !text_is(entry, "key", verifying->key))
         json_add(findings, json_string(json_is_true(json_object_get(entry, "signed")) ? "it is signed with another key"
                                                                                       : "it is not signed"));
@@ -99,24 +125,45 @@ static const json_t *proof_before(const struct verifying *verifying, const char 
     return newest;
 }
 
-/* The newest proof that the kernel is PROVEN and whose sources are here; else the newest at all; else NULL. Finding out may take a
- * compiler, so older ones are looked at only if newer ones are not of these sources. */
+/* The gates that a proof lacks, all of them if the records it continues are not in order; a new reference. The sentence is that of
+ * continuation_sentence. */
+static json_t *missing_of(const struct verifying *verifying, const json_t *entry, char *sentence, size_t size)
+{
+    char why[256];
+    json_t *combined = continuation_combine(verifying->statements, entry, why, sizeof why);
+    json_t *missing = continuation_missing(combined);
+    continuation_sentence(combined ? combined : predicate_of(entry), missing, sentence, size);
+    json_decref(combined);
+    return missing;
+}
+
+/* The proof that the kernel is PROVEN whose sources are here and that lacks the fewest gates, the newest of equals; else the newest at
+ * all; else NULL. Finding out may take a compiler, so older ones are looked at only if something speaks against newer ones. */
 static const json_t *find_proof(struct verifying *verifying, const char *kernel, bool shipped, enum sameness *sameness, char *why,
                                 size_t why_size)
 {
-    const json_t *newest = proof_before(verifying, kernel, shipped, INT64_MAX);
+    const json_t *newest = proof_before(verifying, kernel, shipped, INT64_MAX), *best = NULL;
+    size_t fewest = 0;
     for (const json_t *entry = newest; entry; entry = proof_before(verifying, kernel, shipped, sequence_of(entry))) {
         char sentence[1024];
         enum sameness this = audit_sources(&verifying->audit, predicate_of(entry), sentence, sizeof sentence);
         bool is_here = this == SAME_SOURCES || this == SAME_IMAGE;
-        if (entry == newest || is_here) {
+        char unused[512];
+        json_t *missing = missing_of(verifying, entry, unused, sizeof unused);
+        size_t count = json_array_size(missing);
+        json_decref(missing);
+        if (entry == newest || (is_here && (!best || count < fewest))) {
             *sameness = this;
             snprintf(why, why_size, "%s", sentence);
         }
-        if (is_here)
-            return entry;
+        if (is_here && (!best || count < fewest)) {
+            best = entry;
+            fewest = count;
+        }
+        if (best && fewest == 0)
+            break;
     }
-    return newest;
+    return best ? best : newest;
 }
 
 /* A rejection of the same image or the same sources that came after the proof; NULL if there is none. */
@@ -176,14 +223,25 @@ static void check_kernel(struct verifying *verifying, const char *kernel, bool s
     } else if (*why) {
         add_note(notes, "%s", why);
     }
+    if (proof && strcmp(state, "PASS") == 0) {
+        char sentence[512];
+        json_t *missing = missing_of(verifying, proof, sentence, sizeof sentence);
+        if (*sentence) {
+            state = "BEHIND";
+            add_note(notes, "%s; run them: attest prove %s --record --missing", sentence, text_at(record, "word"));
+        }
+        json_put(row, "missing", missing);
+    }
     if (proof) {
+        json_put(row, "policy_number", json_integer(record_policy(record)));
         json_put(row, "device", json_string(text_at(json_object_get(record, "device"), "class")));
         json_put(row, "proven", json_string(text_at(record, "finished")));
         json_put(row, "record", json_text("%.12s", text_at(proof, "digest")));
         json_put(row, "signed", json_incref(json_object_get(proof, "signed")));
     }
     verifying->failed += strcmp(state, "FAIL") == 0;
-    verifying->passed += strcmp(state, "PASS") == 0;
+    verifying->behind += strcmp(state, "BEHIND") == 0;
+    verifying->passed += strcmp(state, "PASS") == 0 || strcmp(state, "BEHIND") == 0;
     json_put(row, "state", json_string(state));
     json_put(row, "notes", notes);
     report_row(&verifying->session->report, row);
@@ -251,15 +309,19 @@ enum exit_code cmd_verify(struct session *session)
     if (!verifying.statements)
         return give_up(session, EXIT_FAILED, NULL, "%s", why);
     verifying.audit.statements = verifying.statements;
+    size_t statements = json_array_size(verifying.statements);
+    evidence_check(options->evidence, verifying.statements); /* whatever is wrong in the folder is told with the statements */
     check_statements(&verifying);
     enum exit_code code = check_kernels(&verifying);
     if (code == EXIT_PASS) {
         bool good = !verifying.bad && !verifying.failed;
-        report_put(report, "statements", json_integer((json_int_t)json_array_size(verifying.statements)));
+        report_put(report, "statements", json_integer((json_int_t)statements));
         report_put(report, "signed", json_integer(verifying.is_signed));
         report_put(report, "artefacts", json_integer(verifying.audit.artefacts));
         report_put(report, "omitted", json_integer(verifying.audit.omitted));
         report_put(report, "kernels_proven", json_integer(verifying.passed));
+        report_put(report, "kernels_behind", json_integer(verifying.behind));
+        report_put(report, "policy_number", json_integer(POLICY_NUMBER));
         report_put(report, "kernels_failed", json_integer(verifying.failed));
         report_put(report, "statements_bad", json_integer(verifying.bad));
         report_put(report, "verdict", json_string(good ? "PASS" : "FAIL"));

@@ -71,8 +71,11 @@ const struct command commands[] = {
      "one. "
      "The kernel runs in a process of its own, in a sandbox; the reference, the clock, the seeds and the verdict stay outside of "
      "it.\n"
-     "Every run is kept in the run database. With --record the proof is also appended to the evidence.",
-     "prove my_kernel.c\nprove 'cpu_fwd_*' --record\nprove my_kernel.so --only oracle,memory", cmd_prove},
+     "Every run is kept in the run database. With --record the proof is also appended to the evidence; with --record --missing "
+     "only "
+     "the gates are run that were added or became stricter since the kernel's last record.",
+     "prove my_kernel.c\nprove 'cpu_fwd_*' --record\nprove 'cpu_fwd_*' --record --missing\nprove my_kernel.so --only oracle,memory",
+     cmd_prove},
     {"oracle", CMD_ORACLE, NEEDS_CONTEXT_AND_WORDS, "KERNEL | FILE PROBLEM", "name the first wrong stage of a kernel",
      "Chooses inputs that make a kernel tell its own stages: LSE speaks for the scores, the mask, the maximum and the sum; with V "
      "set to "
@@ -117,7 +120,9 @@ const struct command commands[] = {
     {"verify", CMD_VERIFY, NEEDS_CONTEXT_AND_WORDS, "[KERNEL ...]", "check the evidence against the sources",
      "Reads every statement of the evidence, re-computes all digests and checks signatures. Fails if a record was edited, if an "
      "artefact "
-     "is missing, if a kernel changed after it was proven, or if a kernel of the library has no record.",
+     "is missing, if a kernel changed after it was proven, or if a kernel of the library has no record. A kernel whose record is "
+     "of "
+     "before a gate was added or became stricter is BEHIND: the gates it has not passed are named, and it does not fail.",
      "verify\nverify --key release.pub", cmd_verify},
     {"champion", CMD_CHAMPION, NEEDS_CONTEXT, "", "who reigns, and who reigned before",
      "Lists the reigning kernel for each device class and problem class, with its history, from the evidence. --restore makes an "

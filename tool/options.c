@@ -83,6 +83,11 @@ const struct option_spec option_specs[] = {
      CMD_PROVE | CMD_BENCH, OPTION_TEXT, FIELD(vs), 0, 0},
     {"record", NULL, "Append the proof to the evidence, and promote the kernel if it won.", CMD_PROVE, OPTION_FLAG, FIELD(record),
      0, 0},
+    {"missing", NULL,
+     "With --record: run only the gates that the kernel's last record of the same sources and image has not passed as they are "
+     "today, "
+     "and append what they found as a continuation of it.",
+     CMD_PROVE, OPTION_FLAG, FIELD(missing), 0, 0},
     {"evidence", "DIR", "Where evidence is. The default is evidence.", EVIDENCE, OPTION_TEXT, FIELD(evidence), 0, 0},
     {"state", "DIR", "Where the run database and the artefacts are. The default is .attest.", EVIDENCE, OPTION_TEXT, FIELD(state),
      0, 0},

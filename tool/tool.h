@@ -81,7 +81,7 @@ struct options {
     double seconds;
     bool cpu, cuda;
     bool keep_going;
-    bool record;
+    bool record, missing;
     int64_t max_fixes;       /* 0: not given */
     int64_t max_gpu_seconds; /* 0: not given */
     int64_t generations, population;

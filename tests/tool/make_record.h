@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "evidence/continuation.h"
 #include "evidence/decision.h"
 #include "evidence/digest.h"
 #include "evidence/objects.h"
 #include "evidence/statement.h"
 #include "prove/build.h"
 #include "prove/candidate.h"
+#include "prove/gate.h"
 #include "report.h"
 #include "tap.h"
 #include "prove/cuda_compile.h"
@@ -30,6 +32,10 @@ struct recipe {
     const char *kind, *word;
     const char *artefact; /* digest that the oracle gate names; NULL: none */
     const char *backend;  /* NULL: cpu */
+    int policy;           /* number; 0: none is named, as in records of policy 1 */
+    const char *gates;    /* those that were run, separated by commas; NULL: all */
+    const char *continues;
+    const json_t *base; /* combined record that is continued; NULL: none */
 };
 
 static inline void put_digest_of(json_t *object, const char *key, json_t *value)
@@ -96,10 +102,13 @@ static inline json_t *cuda_candidate(const char *source)
 static inline json_t *make_gates(const struct recipe *recipe)
 {
     static const char *const names[] = {"build", "oracle", "memory", "determinism", "correctness", "speed", "profile"};
-    json_t *gates = json_array();
+    /* in the order of gates.def, those for CPU kernels */
+    json_t *results = json_array();
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         bool fails = recipe->failing && strcmp(recipe->failing, names[i]) == 0, speed = strcmp(names[i], "speed") == 0;
         const char *verdict = fails ? "FAIL" : "PASS";
+        if (recipe->gates && !strstr(recipe->gates, names[i]))
+            continue;
         json_t *details = json_object(), *artefacts = json_object();
         if (speed)
             verdict = !recipe->speed ? "NOT APPLICABLE" : strcmp(recipe->speed, "FASTER") == 0 ? "PASS" : "FAIL";
@@ -113,13 +122,13 @@ static inline json_t *make_gates(const struct recipe *recipe)
                                "pattern", "from key 64 on", "cause", "the scale is missing"));
         if (recipe->artefact && strcmp(names[i], "oracle") == 0)
             json_put(artefacts, "log", json_string(recipe->artefact));
-        json_add(gates,
+        json_add(results,
                  json_pack("{s:s, s:s, s:s, s:f, s:o, s:o}", "gate", names[i], "verdict", verdict, "sentence",
                            fails ? "it is wrong" : "a sentence", "seconds", 0.1, "details", details, "artefacts", artefacts));
         if (fails)
             break;
     }
-    return gates;
+    return results;
 }
 
 static inline json_t *make_record(const struct recipe *recipe)
@@ -138,7 +147,21 @@ static inline json_t *make_record(const struct recipe *recipe)
     json_put(record, "opponent", recipe->opponent ? json_string(recipe->opponent) : json_null());
     json_put(record, "candidate", recipe->candidate ? recipe->candidate : made_up_candidate(recipe->kernel));
     json_put(record, "gates", make_gates(recipe));
-    decision_make(record);
+    if (recipe->policy) {
+        json_put(record, "policy_number", json_integer(recipe->policy));
+        json_put(record, "generator", json_integer(GENERATOR_VERSION));
+        json_put(record, "needed", decision_needed(record));
+        put_digest_of(record, "policy_digest", policy_json(&default_policy));
+        json_put(record, "policy", policy_json(&default_policy));
+    }
+    if (recipe->continues)
+        json_put(record, "continues", json_string(recipe->continues));
+    json_t *decided = continuation_add(recipe->base, record);
+    decision_make(recipe->base ? decided : record);
+    if (recipe->base)
+        for (const char *const *key = (const char *const[]){"verdict", "champion", "decision", "promoted", NULL}; *key; key++)
+            json_put(record, *key, json_incref(json_object_get(decided, *key)));
+    json_decref(decided);
     return record;
 }
 

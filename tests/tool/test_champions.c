@@ -23,7 +23,7 @@
 static json_t *record_of_letters(const char *letters, const char *opponent, const char *speed, double ratio, bool reigns)
 {
     static const char *const names[] = {"build", "oracle", "memory", "determinism", "correctness", "speed", "profile"};
-    json_t *gates = json_array();
+    json_t *results = json_array();
     for (int i = 0; i < 7; i++) {
         const char *verdict = letters[i] == 'P'                        ? "PASS"
                               : letters[i] == 'F' || letters[i] == 'C' ? "FAIL"
@@ -38,10 +38,10 @@ static json_t *record_of_letters(const char *letters, const char *opponent, cons
             json_put(details, "cheat", json_string("memoised"));
         if (i == 5 && speed)
             json_put(details, "suite", json_pack("{s:s, s:f}", "speed", speed, "ratio", ratio));
-        json_add(gates, json_pack("{s:s, s:s, s:s, s:o}", "gate", names[i], "verdict", verdict, "sentence", "so it is", "details",
-                                  details));
+        json_add(results, json_pack("{s:s, s:s, s:s, s:o}", "gate", names[i], "verdict", verdict, "sentence", "so it is", "details",
+                                    details));
     }
-    return json_pack("{s:o, s:s?, s:b, s:s, s:{s:[s, s]}}", "gates", gates, "opponent", opponent, "reigns", (int)reigns,
+    return json_pack("{s:o, s:s?, s:b, s:s, s:{s:[s, s]}}", "gates", results, "opponent", opponent, "reigns", (int)reigns,
                      "problem_class", "fwd:any", "candidate", "dtypes", "f32", "bf16");
 }
 

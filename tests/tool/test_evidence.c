@@ -15,6 +15,7 @@
 #include "evidence/audit_speed.h"
 #include "evidence/decision.h"
 #include "evidence/dsse.h"
+#include "evidence/evidence_folder.h"
 #include "evidence/member.h"
 #include "evidence/objects.h"
 #include "evidence/store.h"
@@ -283,19 +284,44 @@ static void test_half_way(void)
     snprintf(row, sizeof row, "%s  cpu-avx2/one.intoto.jsonl\n%s  cpu-avx2/one.intoto.jsonl\n", before, after);
     write_text(sums, row);
     tap_check(count_problems(evidence, &entries) == 0 && entries == 2, "after the second step: %d entries", entries);
+    char next[512];
+    evidence_next(evidence, "cpu-avx2/one.intoto.jsonl", next, sizeof next);
+    size_t two_size = 0;
+    char *two = file_read(path, &two_size);
     file_replace(path, one, size);
+    tap_check(count_problems(evidence, NULL) > 0, "a second line that is that of no file is accepted");
+    file_replace(next, two, two_size);
     tap_check(count_problems(evidence, &entries) == 0 && entries == 1, "after the first step: %d entries", entries);
+    two[size + 30] ^= 1;
+    file_replace(next, two, two_size);
+    tap_check(count_problems(evidence, NULL) > 0, "a second line that is not that of the file that waits is accepted");
+    two[size + 30] ^= 1;
+    file_replace(next, two, two_size);
+    free(two);
     tap_check(append(evidence, &recipe, NULL, NULL) && count_problems(evidence, &entries) == 0 && entries == 2, "then it goes on");
     char *text = file_read(sums, &size);
     tap_check(text && size == strlen("  cpu-avx2/one.intoto.jsonl\n") + 64, "with one sum: %s", text);
     free(text);
-    free(one);
+    tap_check(access(next, F_OK) != 0, "what waited stays for ever");
 
+    char other[256];
+    snprintf(other, sizeof other, "%s", fresh("evidence"));
+    append(other, &(struct recipe){.kernel = "new", .device = "cpu-avx2"}, NULL, NULL);
+    snprintf(path, sizeof path, "%s/cpu-avx2/new.intoto.jsonl", other);
+    char *line = file_read(path, &size);
+    digest_of_file(path, after);
     snprintf(row, sizeof row, "%s  cpu-avx2/new.intoto.jsonl\n%s  cpu-avx2/new.intoto.jsonl\n",
              "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", after);
     snprintf(evidence, sizeof evidence, "%s", fresh("evidence"));
     snprintf(sums, sizeof sums, "%s/SHA256SUMS", evidence);
     write_text(sums, row);
+    tap_check(count_problems(evidence, NULL) > 0, "two lines for a file that is not there, and nothing waits");
+    evidence_next(evidence, "cpu-avx2/new.intoto.jsonl", next, sizeof next);
+    snprintf(path, sizeof path, "%s/cpu-avx2", evidence);
+    folder_make(path);
+    file_replace(next, line, size);
+    free(line);
+    free(one);
     tap_check(count_problems(evidence, &entries) == 0 && entries == 0, "a file that was not made yet is no problem");
     tap_check(append(evidence, &recipe, NULL, NULL) && count_problems(evidence, &entries) == 0 && entries == 1, "then it goes on");
 }
@@ -334,6 +360,51 @@ static void change_policy(json_t *record)
 {
     json_put(json_object_get(record, "policy"), "blocks", json_real(2));
 }
+/* Rules made laxer, with all digests as they should be. */
+static void lax_policy(json_t *record)
+{
+    json_t *policy = json_object_get(record, "policy");
+    json_put(policy, "determinism_runs", json_real(2));
+    put_digest_of(record, "policy_digest", json_incref(policy));
+}
+static void lax_growth(json_t *record)
+{
+    json_t *policy = json_object_get(record, "policy");
+    json_put(policy, "error_growth", json_real(1000));
+    put_digest_of(record, "policy_digest", json_incref(policy));
+}
+static void strict_policy(json_t *record)
+{
+    json_t *policy = json_object_get(record, "policy");
+    json_put(policy, "determinism_runs", json_real(300));
+    put_digest_of(record, "policy_digest", json_incref(policy));
+}
+static void change_needed(json_t *record)
+{
+    json_array_remove(json_object_get(record, "needed"), 2);
+}
+static void change_number(json_t *record)
+{
+    json_put(record, "policy_number", json_integer(POLICY_NUMBER + 1));
+}
+static void change_kind(json_t *record)
+{
+    json_put(record, "kind", json_string("shipped"));
+}
+static void change_source(json_t *record, const char *path)
+{
+    json_t *candidate = json_object_get(record, "candidate"), *sources = json_object_get(candidate, "sources");
+    json_put(sources, path, json_string("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"));
+    put_digest_of(candidate, "closure", json_pack("{s:O, s:O}", "sources", sources, "flags", json_object_get(candidate, "flags")));
+}
+static void source_above(json_t *record)
+{
+    change_source(record, "lib/../../x.h");
+}
+static void source_inside(json_t *record)
+{
+    change_source(record, "lib/cpu/../x.h");
+}
 static void change_suite(json_t *record)
 {
     json_array_clear(json_object_get(record, "suite"));
@@ -367,6 +438,7 @@ static void test_findings(void)
     const struct recipe bad = {.kernel = "one", .device = "cpu-avx2", .failing = "oracle"};
     const struct recipe fast = {.kernel = "one", .device = "cpu-avx2", .opponent = "X", .speed = "FASTER", .ratio = 2};
     const struct recipe slow = {.kernel = "one", .device = "cpu-avx2", .opponent = "X", .speed = "SLOWER", .ratio = 0.5};
+    const struct recipe now = {.kernel = "one", .device = "cpu-avx2", .policy = POLICY_NUMBER};
     struct recipe kept = good;
     char evidence[256], path[512], digest[DIGEST_TEXT];
     snprintf(evidence, sizeof evidence, "%s", fresh("evidence"));
@@ -394,6 +466,15 @@ static void test_findings(void)
         {"champion", &slow, change_champion, "gates say SLOWER"},
         {"speed", &fast, change_speed, "suite is SAME"},
         {"clock", &fast, change_clock, "simulated clock"},
+        {"policy 2", &now, NULL, NULL},
+        {"laxer policy", &now, lax_policy, "determinism_runs is 2, and must be"},
+        {"laxer growth", &now, lax_growth, "error_growth is 1000, and must be"},
+        {"stricter policy", &now, strict_policy, NULL},
+        {"another list of gates", &now, change_needed, "gates it says it needs"},
+        {"unknown policy", &now, change_number, "use a newer one"},
+        {"a suite that was edited", &now, change_kind, "its suite lacks"},
+        {"a source above", &good, source_above, "outside of the folder"},
+        {"a source beside", &good, source_inside, NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (!tap_case("%s", rows[i].name))
@@ -509,7 +590,8 @@ static void test_speed_again(void)
 /* ---- for tests/evidence.t
  * -------------------------------------------------------------------------------------------------------- */
 
-/* test_evidence make EVIDENCE KERNEL SOURCE KIND DEVICE [built | plain] [KEY]: appends a record that says PROVEN of a source. */
+/* test_evidence make EVIDENCE KERNEL SOURCE KIND DEVICE [built | plain | lacking] [KEY]: appends a record that says PROVEN of a source, or,
+ * if it is `lacking`, one of the present policy in which the profile gate was not run. */
 static int make(int argc, char **argv)
 {
     char scratch[] = "/tmp/attest-make-XXXXXX", why[1024] = "";
@@ -527,8 +609,12 @@ static int make(int argc, char **argv)
                             .kind = argv[5],
                             .word = strcmp(argv[5], "shipped") == 0 ? argv[3] : argv[4],
                             .candidate =
-                                cuda ? cuda_candidate(argv[4]) : real_candidate(argv[4], strcmp(argv[7], "built") == 0, scratch),
+                                cuda ? cuda_candidate(argv[4]) : real_candidate(argv[4], strcmp(argv[7], "plain") != 0, scratch),
                             .backend = cuda ? "cuda" : "cpu"};
+    if (strcmp(argv[7], "lacking") == 0) {
+        recipe.policy = POLICY_NUMBER;
+        recipe.gates = "build,oracle,memory,determinism,correctness,speed";
+    }
     json_t *record = make_record(&recipe), *statement = statement_make(record);
     bool done = statement_append(argv[2], statement, argc > 8 ? argv[8] : NULL, NULL, why, sizeof why);
     if (!done)

@@ -9,9 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "audit_policy.h"
 #include "audit_speed.h"
+#include "continuation.h"
 #include "decision.h"
 #include "digest.h"
+#include "evidence_folder.h"
 #include "member.h"
 #include "objects.h"
 #include "prove/build.h"
@@ -73,6 +76,32 @@ static void check_subject(const json_t *statement, const json_t *record, json_t 
     json_decref(again);
 }
 
+/* Whether a path stays below the folder it begins in: it is relative, and .. never leads above. */
+static bool stays_inside(const char *path)
+{
+    int depth = 0;
+    if (!*path || *path == '/')
+        return false;
+    for (const char *at = path; *at && depth >= 0;) {
+        size_t length = strcspn(at, "/");
+        depth += length == 2 && at[0] == '.' && at[1] == '.' ? -1 : length == 0 || (length == 1 && at[0] == '.') ? 0 : 1;
+        at += length + (at[length] == '/');
+    }
+    return depth > 0;
+}
+
+void audit_paths(const json_t *record, json_t *findings)
+{
+    json_t *sources = json_object_get(json_object_get(record, "candidate"), "sources"), *unused;
+    const char *path;
+    json_object_foreach(sources, path, unused)
+    {
+        bool absolute = *path == '/' && !text_is(record, "kind", "shipped");
+        if (!stays_inside(absolute ? path + 1 : path))
+            find(findings, "it names a source outside of the folder it was proven in: %s", path);
+    }
+}
+
 static bool is_omitted(const json_t *record, const char *digest)
 {
     const json_t *item;
@@ -92,10 +121,13 @@ static void check_artefacts(struct audit *audit, const json_t *record, json_t *f
     json_object_foreach(artefacts, digest, name)
     {
         char found[DIGEST_TEXT], *path = object_path(audit->evidence, digest);
+        const char *irregular = path ? evidence_irregular(audit->evidence, path + strlen(audit->evidence) + 1) : NULL;
         if (!path)
             find(findings, "the artefact %s has no digest for a name", json_string_value(name));
         else if (is_omitted(record, digest))
             audit->omitted++;
+        else if (irregular)
+            find(findings, "the artefact %s, %s: %s", json_string_value(name), path, irregular);
         else if (!digest_of_file(path, found))
             find(findings, "the artefact %s is missing: %s", json_string_value(name), path);
         else if (strcmp(found, digest) != 0)
@@ -107,10 +139,16 @@ static void check_artefacts(struct audit *audit, const json_t *record, json_t *f
     json_decref(artefacts);
 }
 
-static void check_decision(const json_t *record, json_t *findings)
+/* The decision follows from the gates; where an earlier record is continued, from those of both. */
+static void check_decision(const struct audit *audit, const json_t *entry, const json_t *record, json_t *findings)
 {
     struct decision decision;
-    decide(record, &decision);
+    char why[256] = "";
+    json_t *combined =
+        json_object_get(record, "continues") ? continuation_combine(audit->statements, entry, why, sizeof why) : NULL;
+    if (*why)
+        find(findings, "%s", why);
+    decide(combined ? combined : record, &decision);
     if (strcmp(decision.verdict, text_at(record, "verdict")) != 0)
         find(findings, "its verdict is %s, but its gates say %s: %s", text_at(record, "verdict"), decision.verdict,
              decision.sentence);
@@ -121,14 +159,18 @@ static void check_decision(const json_t *record, json_t *findings)
     if (!json_equal(classes, json_object_get(record, "promoted")))
         find(findings, "it is promoted in other problem classes than those it won");
     json_decref(classes);
+    json_decref(combined);
 }
 
-static void check_proof(struct audit *audit, const json_t *statement, const json_t *record, json_t *findings)
+static void check_proof(struct audit *audit, const json_t *entry, const json_t *record, json_t *findings)
 {
+    const json_t *statement = json_object_get(entry, "statement");
     check_subject(statement, record, findings);
     check_digests(record, findings);
+    audit_paths(record, findings);
     check_artefacts(audit, record, findings);
-    check_decision(record, findings);
+    check_decision(audit, entry, record, findings);
+    audit_policy(record, findings);
     audit_speed(audit->evidence, record, findings);
 }
 
@@ -161,7 +203,7 @@ void audit_statement(struct audit *audit, const json_t *entry, json_t *findings)
     const json_t *statement = json_object_get(entry, "statement"), *predicate = json_object_get(statement, "predicate");
     const char *type = text_at(statement, "predicateType");
     if (strcmp(type, PREDICATE_PROOF) == 0)
-        check_proof(audit, statement, predicate, findings);
+        check_proof(audit, entry, predicate, findings);
     else if (strcmp(type, PREDICATE_REIGN) == 0)
         check_reign(audit, predicate, findings);
     else
@@ -238,7 +280,7 @@ static bool lay_out(const struct audit *audit, json_t *recorded, const char *fol
         char *object = object_path(audit->evidence, json_string_value(digest));
         const char *from = digest_of_file(path, found) && strcmp(found, json_string_value(digest)) == 0 ? path : object;
         size_t size = 0;
-        char *data = from && path[0] != '/' ? file_read(from, &size) : NULL;
+        char *data = from && stays_inside(path) ? file_read(from, &size) : NULL;
         snprintf(to, sizeof to, "%s/%s", folder, path);
         char *slash = strrchr(to, '/');
         *slash = '\0';

@@ -21,6 +21,10 @@ void audit_free(struct audit *audit);
  * decision, the verdict on speed. The entry is one of statements_load without a "problem". */
 void audit_statement(struct audit *audit, const json_t *entry, json_t *findings);
 
+/* Likewise for each source of a record that is not in the tree: those of a kernel of the library must be relative paths, and no path may
+ * lead above the folder that the kernel was proven in. */
+void audit_paths(const json_t *record, json_t *findings);
+
 /* How the files here compare with those of a record. The sentence says what differs. */
 enum sameness {
     SAME_SOURCES, /* every file and flag is the same */

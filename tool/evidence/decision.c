@@ -11,7 +11,7 @@
  *
  * And for a kernel that is PROVEN, on who reigns:
  *
- *   speed was not run                                                      NOT ASKED      nobody is promoted
+ *   speed was not run, or an earlier record is continued                   NOT ASKED      nobody is promoted
  *   it is the reigning champion itself                                     REIGNS         and goes on
  *   there is no opponent                                                   FIRST          promoted
  *   speed says PASS                                                        CHAMPION       promoted
@@ -82,6 +82,14 @@ static enum verdict verdict_of(const json_t *gate)
     return gate ? verdict_find(text_at(gate, "verdict")) : VERDICT_COUNT;
 }
 
+/* The same, for a rule: a result of an earlier record (continuation.h) counts only if the gate has not become stricter since. */
+static enum verdict verdict_now(int rule, const json_t *record, const json_t *gate)
+{
+    int since = text_is(record, "backend", "cuda") ? rules[rule].cuda : rules[rule].cpu;
+    const json_t *policy = json_object_get(gate, "policy_number");
+    return policy && json_integer_value(policy) < since ? VERDICT_COUNT : verdict_of(gate);
+}
+
 /* A finding such as {"cheat": "the output was memoised"}, or just true. */
 static bool is_cheat(const json_t *gate)
 {
@@ -105,10 +113,10 @@ static bool decide_against(const json_t *record, struct decision *decision)
     decision->verdict = "INCONCLUSIVE";
     for (int i = 0; i < RULE_COUNT; i++) {
         const json_t *gate = find_gate(record, rules[i].name);
-        enum verdict verdict = verdict_of(gate);
+        enum verdict verdict = verdict_now(i, record, gate);
         if (is_needed(i, record) && (verdict == VERDICT_INCONCLUSIVE || verdict == VERDICT_COUNT)) {
             decision->gate = gate;
-            if (gate)
+            if (gate && verdict == VERDICT_INCONCLUSIVE)
                 snprintf(decision->sentence, sizeof decision->sentence, "the %s gate is inconclusive: %s", rules[i].name,
                          text_at(gate, "sentence"));
             else
@@ -142,7 +150,9 @@ static void decide_reign(const json_t *record, struct decision *decision)
     const char *opponent = json_string_value(json_object_get(record, "opponent")), *speed = text_at(suite, "speed");
     double ratio = json_number_value(json_object_get(suite, "ratio"));
     bool measured = isfinite(ratio) && ratio > 0;
-    if (verdict_of(gate) == VERDICT_COUNT) {
+    if (json_object_get(record, "continues")) {
+        say(decision, "NOT ASKED", "proven: it passed what its earlier record had not; its speed was not asked for again");
+    } else if (verdict_of(gate) == VERDICT_COUNT) {
         say(decision, "NOT ASKED", "proven; its speed was not asked for");
     } else if (json_is_true(json_object_get(record, "reigns"))) {
         say(decision, "REIGNS", "proven again, and it reigns already");

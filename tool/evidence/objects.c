@@ -164,6 +164,16 @@ bool file_replace(const char *path, const void *data, size_t size)
     return done;
 }
 
+bool file_rename(const char *from, const char *to)
+{
+    char *folder = folder_of(to);
+    bool done = folder && rename(from, to) == 0 && flush_folder(folder);
+    int reason = errno;
+    free(folder);
+    errno = reason;
+    return done;
+}
+
 char *object_path(const char *root, const char *digest)
 {
     char *path;

@@ -18,6 +18,9 @@ char *file_read(const char *path, size_t *size);
 /* Replaces the file, or makes it. */
 bool file_replace(const char *path, const void *data, size_t size);
 
+/* Gives a file that is whole and on the disk another name, in the same folder, in one step. */
+bool file_rename(const char *from, const char *to);
+
 /* Copies the file at `path` into the objects of `root`, and writes its digest. */
 bool object_keep(const char *root, const char *path, char digest[DIGEST_TEXT]);
 

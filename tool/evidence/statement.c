@@ -7,13 +7,17 @@
  * do not know how to go about it; someone who writes lines, chain and sums anew is stopped by signatures or by the history of
  * the repository alone.
  *
- * How a kill is survived. Two files change, and never at once. While a file is being extended, SHA256SUMS has two lines for
- * it: its digest before (that of no bytes, if it is not there) and after. Each step replaces one file whole, so at every moment the
- * file is what one of its lines says. Writers hold an exclusive lock on the folder, readers a shared one.
+ * The lines of different files are tied together as well (order.c): each names the statements that were last when it was appended
+ * ("after"), and its number follows from theirs.
+ *
+ * How a kill is survived. Two files change, and never at once. First the extended file is written under another name (.next-NAME);
+ * then SHA256SUMS gets two lines for it, its digest before (that of no bytes, if it is not there) and after; then the extended file
+ * takes its place; then SHA256SUMS has one line again. Each step replaces one file whole, so at every moment the file is what one of
+ * its lines says, and the other line is that of the file without its last line, or of the one that waits: no other second line is
+ * accepted. Writers hold an exclusive lock on the folder, readers a shared one.
  */
 #include "statement.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -25,12 +29,10 @@
 #include <unistd.h>
 
 #include "dsse.h"
+#include "evidence_folder.h"
 #include "objects.h"
+#include "order.h"
 #include "store.h"
-
-#define ENDING    ".intoto.jsonl"
-#define SUMS_FILE "SHA256SUMS"
-#define NO_BYTES  "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" /* digest of an empty file */
 
 static bool fail(char *why, size_t why_size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static bool fail(char *why, size_t why_size, const char *format, ...)
@@ -119,19 +121,13 @@ json_t *statement_artefacts(const json_t *record)
 
 /* ---- where a statement belongs --------------------------------------------------------------------------------------------- */
 
-static bool is_plain_name(const char *name)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
-    return name && *name && *name != '.' && strlen(name) < 128 && !name[strspn(name, letters)];
-}
-
 /* "cpu-avx2/cpu_fwd_f32_avx2.intoto.jsonl"; false if the predicate does not name a device class and a kernel. */
 static bool file_of(const json_t *predicate, char *file, size_t size)
 {
     const char *device = text_of(json_object_get(predicate, "device"), "class"), *kernel = text_of(predicate, "kernel");
     if (!is_plain_name(device) || !is_plain_name(kernel))
         return false;
-    snprintf(file, size, "%s/%s" ENDING, device, kernel);
+    snprintf(file, size, "%s/%s" EVIDENCE_ENDING, device, kernel);
     return true;
 }
 
@@ -150,100 +146,9 @@ static int lock_folder(const char *evidence, int kind)
     return folder;
 }
 
-/* ---- SHA256SUMS ------------------------------------------------------------------------------------------------------------ */
-
-/* {"file": [digest, ...]}. Lines are as sha256sum writes them, so that `sha256sum -c` reads them too. NULL and a sentence if a line
- * is not. */
-static json_t *sums_read(const char *evidence, char *why, size_t why_size)
-{
-    char path[4096], *rest = NULL;
-    size_t size;
-    json_t *sums = json_object();
-    snprintf(path, sizeof path, "%s/" SUMS_FILE, evidence);
-    char *text = file_read(path, &size);
-    if (!text && errno != ENOENT) {
-        fail(why, why_size, "%s cannot be read: %s", path, strerror(errno));
-        json_decref(sums);
-        return NULL;
-    }
-    for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
-        char *file = line + DIGEST_TEXT + 1;
-        if (strlen(line) > DIGEST_TEXT + 1 && memcmp(line + DIGEST_TEXT - 1, "  ", 2) == 0)
-            line[DIGEST_TEXT - 1] = '\0';
-        if (!digest_is_one(line)) {
-            fail(why, why_size, "%s has a line that is no digest, two blanks and a file", path);
-            json_decref(sums);
-            sums = NULL;
-            break;
-        }
-        if (!json_object_get(sums, file))
-            json_put(sums, file, json_array());
-        json_add(json_object_get(sums, file), json_string(line));
-    }
-    free(text);
-    return sums;
-}
-
-static bool sums_write(const char *evidence, const json_t *sums, char *why, size_t why_size)
-{
-    char path[4096], *text = NULL;
-    size_t size = 0, index;
-    const char *file;
-    json_t *ordered = in_order(sums), *digests, *digest;
-    FILE *stream = ordered ? open_memstream(&text, &size) : NULL;
-    json_object_foreach(ordered, file, digests)
-    {
-        json_array_foreach(digests, index, digest)
-        {
-            if (stream)
-                fprintf(stream, "%s  %s\n", json_string_value(digest), file);
-        }
-    }
-    json_decref(ordered);
-    snprintf(path, sizeof path, "%s/" SUMS_FILE, evidence);
-    bool written = stream && fclose(stream) == 0 && file_replace(path, text, size);
-    if (!written)
-        fail(why, why_size, "%s cannot be written: %s", path, strerror(errno));
-    free(text);
-    return written;
-}
-
-static bool sums_have(const json_t *sums, const char *file, const char *digest)
-{
-    json_t *known;
-    size_t index;
-    json_array_foreach(json_object_get(sums, file), index, known)
-    {
-        if (strcmp(json_string_value(known), digest) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* A writer that was killed left two lines for a file; the one that is true stays. */
-static void sums_settle(const char *evidence, json_t *sums)
-{
-    json_t *copy = json_deep_copy(sums), *digests;
-    const char *file;
-    json_object_foreach(copy, file, digests)
-    {
-        char path[4096], digest[DIGEST_TEXT];
-        snprintf(path, sizeof path, "%s/%s", evidence, file);
-        if (json_array_size(digests) < 2)
-            continue;
-        if (digest_of_file(path, digest) && sums_have(copy, file, digest))
-            json_put(sums, file, json_pack("[s]", digest));
-        else if (access(path, F_OK) != 0 && sums_have(copy, file, NO_BYTES))
-            json_object_del(sums, file);
-    }
-    json_decref(copy);
-}
-
 /* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
-/* The first problem is the one that is told. */
-static void set_problem(json_t *entry, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void set_problem(json_t *entry, const char *format, ...)
+void set_problem(json_t *entry, const char *format, ...)
 {
     char text[512];
     va_list arguments;
@@ -315,10 +220,12 @@ static void read_file(const char *evidence, const char *file, const json_t *sums
     char path[4096], digest[DIGEST_TEXT];
     size_t size = 0, first = json_array_size(entries), number = 0;
     snprintf(path, sizeof path, "%s/%s", evidence, file);
-    char *text = file_read(path, &size);
-    bool missing = !text && errno == ENOENT;
-    digest_of_bytes(text ? text : "", size, digest);
-    bool known = json_object_get(sums, file) != NULL, intact = (text || missing) && sums_have(sums, file, digest);
+    const char *irregular = evidence_irregular(evidence, file);
+    char *text = irregular ? NULL : file_read(path, &size);
+    bool missing = !irregular && !text && errno == ENOENT;
+    bool known = json_object_get(sums, file) != NULL;
+    const char *different = text || missing ? sums_difference(evidence, sums, file, text, size) : NULL;
+    bool intact = (text || missing) && !different;
     json_t *before = NULL;
     for (size_t at = 0; at < size;) {
         const char *end = memchr(text + at, '\n', size - at);
@@ -333,10 +240,11 @@ static void read_file(const char *evidence, const char *file, const json_t *sums
         before = entry;
         at += length + 1;
     }
-    const char *problem = !text && !missing ? "the file cannot be read"
-                          : !known          ? "the file is not named in " SUMS_FILE
-                          : missing         ? "the file is named in " SUMS_FILE " and is not there"
-                                            : "the file is not what " SUMS_FILE " says: it was edited, or lines were removed";
+    const char *problem = irregular           ? irregular
+                          : !text && !missing ? "the file cannot be read"
+                          : !known            ? "the file is not named in " SUMS_FILE
+                          : missing           ? "the file is named in " SUMS_FILE " and is not there"
+                                              : different;
     if (!intact && number == 0) {
         json_t *entry = json_pack("{s:s, s:i, s:s, s:b}", "file", file, "line", 0, "digest", "", "signed", 0);
         set_problem(entry, "%s", problem);
@@ -347,39 +255,15 @@ static void read_file(const char *evidence, const char *file, const json_t *sums
     free(text);
 }
 
-/* Adds the files of one device class to {"file": true}. */
-static void list_files(const char *evidence, const char *device, json_t *files)
-{
-    char path[4096];
-    struct dirent *item;
-    snprintf(path, sizeof path, "%s/%s", evidence, device);
-    DIR *stream = opendir(path);
-    while (stream && (item = readdir(stream))) {
-        size_t length = strlen(item->d_name), ending = strlen(ENDING);
-        if (item->d_name[0] == '.' || length <= ending || strcmp(item->d_name + length - ending, ENDING) != 0)
-            continue;
-        snprintf(path, sizeof path, "%s/%s", device, item->d_name);
-        json_put(files, path, json_true());
-    }
-    if (stream)
-        closedir(stream);
-}
-
 /* Everything, with the lock held by the caller. */
 static json_t *load_locked(const char *evidence, json_t *sums)
 {
-    json_t *files = json_object(), *entries = json_array(), *unused;
+    json_t *files = evidence_files(evidence), *entries = json_array(), *unused;
     const char *file;
-    struct dirent *item;
-    DIR *stream = opendir(evidence);
-    while (stream && (item = readdir(stream)))
-        if (item->d_name[0] != '.' && strcmp(item->d_name, "objects") != 0)
-            list_files(evidence, item->d_name, files);
-    if (stream)
-        closedir(stream);
     json_object_foreach(sums, file, unused) json_put(files, file, json_true());
     json_t *ordered = in_order(files);
     json_object_foreach(ordered, file, unused) read_file(evidence, file, sums, entries);
+    order_check(entries);
     json_decref(ordered);
     json_decref(files);
     return entries;
@@ -476,12 +360,13 @@ static void copy_sources(const char *evidence, const json_t *record)
 }
 
 /* The line, without its end; to be freed. */
-static char *make_line(const json_t *statement, json_int_t sequence, const char *previous, const json_t *omitted, const char *key,
-                       char *why, size_t why_size)
+static char *make_line(const json_t *statement, json_int_t sequence, const char *previous, json_t *after, const json_t *omitted,
+                       const char *key, char *why, size_t why_size)
 {
     json_t *copy = json_deep_copy(statement), *predicate = json_object_get(copy, "predicate");
     json_put(predicate, "sequence", json_integer(sequence));
     json_put(predicate, "omitted", json_deep_copy(omitted));
+    json_put(predicate, "after", after);
     json_object_del(predicate, "previous");
     if (previous)
         json_put(predicate, "previous", json_string(previous));
@@ -498,12 +383,13 @@ static char *make_line(const json_t *statement, json_int_t sequence, const char 
     return text;
 }
 
-/* The three steps at the head of this file. */
+/* The four steps at the head of this file. */
 static bool extend_file(const char *evidence, const char *file, const char *line, json_t *sums, char *why, size_t why_size)
 {
-    char path[4096], before[DIGEST_TEXT], after[DIGEST_TEXT];
+    char path[4096], next[4096], before[DIGEST_TEXT], after[DIGEST_TEXT];
     size_t size = 0, length = strlen(line);
     snprintf(path, sizeof path, "%s/%s", evidence, file);
+    evidence_next(evidence, file, next, sizeof next);
     char *text = file_read(path, &size);
     if (!text && errno != ENOENT)
         return fail(why, why_size, "%s cannot be read: %s", path, strerror(errno));
@@ -518,9 +404,12 @@ static bool extend_file(const char *evidence, const char *file, const char *line
     size += length + 1;
     digest_of_bytes(grown, size, after);
 
+    bool done = file_replace(next, grown, size);
+    if (!done)
+        fail(why, why_size, "%s cannot be written: %s", next, strerror(errno));
     json_put(sums, file, json_pack("[s, s]", before, after));
-    bool done = sums_write(evidence, sums, why, why_size);
-    if (done && !file_replace(path, grown, size))
+    done = done && sums_write(evidence, sums, why, why_size);
+    if (done && !file_rename(next, path))
         done = fail(why, why_size, "%s cannot be written: %s", path, strerror(errno));
     if (done) {
         json_put(sums, file, json_pack("[s]", after));
@@ -550,11 +439,10 @@ static bool append_locked(const char *evidence, const json_t *statement, const c
     json_t *sums = sums_read(evidence, why, why_size), *omitted = json_array();
     json_t *entries = sums ? load_locked(evidence, sums) : NULL;
     char *line = NULL;
-    if (entries)
-        sums_settle(evidence, sums);
-    bool done = entries && look_around(entries, file, &sequence, &previous, why, why_size) &&
+    bool done = entries && sums_settle(evidence, sums, why, why_size) &&
+                look_around(entries, file, &sequence, &previous, why, why_size) &&
                 copy_artefacts(evidence, predicate, store, omitted, why, why_size) &&
-                (line = make_line(statement, sequence, previous, omitted, key, why, why_size)) &&
+                (line = make_line(statement, sequence, previous, order_heads(entries), omitted, key, why, why_size)) &&
                 extend_file(evidence, file, line, sums, why, why_size);
     if (done)
         copy_sources(evidence, predicate);

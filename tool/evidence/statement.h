@@ -32,4 +32,7 @@ bool statement_append(const char *evidence, const json_t *statement, const char 
  * nothing. A folder that is not there has no statements. NULL and a sentence if memory or the disk fails. */
 json_t *statements_load(const char *evidence, char *why, size_t why_size);
 
+/* Sets the problem of an entry; the first one is the one that is told. */
+void set_problem(json_t *entry, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 #endif

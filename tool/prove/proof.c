@@ -20,6 +20,7 @@
 #include "cuda_manifest.h"
 #include "embedded.h"
 #include "evidence/champions.h"
+#include "evidence/continuation.h"
 #include "evidence/decision.h"
 #include "evidence/digest.h"
 #include "evidence/objects.h"
@@ -335,6 +336,7 @@ struct running {
     struct proof *proof;
     const struct proof_options *options;
     json_t *record;
+    const json_t *base; /* combined record that this one continues; NULL: none, or the image is another */
     int64_t run;
     double gpu_seconds; /* that gates have taken on a GPU */
 };
@@ -390,6 +392,7 @@ static bool run_gates(struct running *running, char *why, size_t why_size)
 {
     struct proof *proof = running->proof;
     const char *only = running->options->only;
+    running->base = running->options->base;
     bool failed = false;
     double most = running->options->gpu_seconds;
     for (int i = 0; i < gate_count && !failed && !(most > 0 && running->gpu_seconds >= most); i++) {
@@ -406,12 +409,34 @@ static bool run_gates(struct running *running, char *why, size_t why_size)
         if (build &&
             (!draw_seed(proof) || (verdict == VERDICT_PASS && !find_opponent(proof, running->options->store, why, why_size))))
             return false;
+        /* What another image passed says nothing about this one. */
+        if (build && running->base &&
+            !json_equal(json_object_get(json_object_get(running->base, "candidate"), "image"),
+                        json_object_get(proof->candidate.facts, "image")))
+            only = NULL, running->base = NULL;
         /* Without an image there is nothing to go on with. */
         failed =
             verdict == VERDICT_FAIL && gates[i].needed && (!running->options->keep_going || (build && !proof->candidate.image));
         failed = failed || (build && verdict != VERDICT_PASS && !proof->candidate.image);
     }
     return true;
+}
+
+/* The verdicts; of a record that continues another by the results of both. */
+static void decide_on(struct running *running)
+{
+    static const char *const keys[] = {"verdict", "champion", "decision", "promoted"};
+    json_t *record = running->record;
+    if (!running->base) {
+        decision_make(record);
+        return;
+    }
+    json_put(record, "continues", json_string(running->options->continues));
+    json_t *combined = continuation_add(running->base, record);
+    decision_make(combined);
+    for (int i = 0; i < COUNT_OF(keys); i++)
+        json_put(record, keys[i], json_incref(json_object_get(combined, keys[i])));
+    json_decref(combined);
 }
 
 bool proof_run(struct proof *proof, const struct proof_options *options, json_t **record, char *why, size_t why_size)
@@ -439,7 +464,7 @@ bool proof_run(struct proof *proof, const struct proof_options *options, json_t 
         json_put(running.record, "gpu_seconds", json_real(running.gpu_seconds));
     json_put(running.record, "finished", time_text());
     json_put(running.record, "seconds", json_real(now() - begin));
-    decision_make(running.record);
+    decide_on(&running);
     if (options->store && !store_finish(options->store, running.run, running.record)) {
         snprintf(why, why_size, "%s", store_error(options->store));
         json_decref(running.record);

@@ -15,6 +15,10 @@ struct proof_options {
     bool quiet;          /* no progress line */
     double gpu_seconds;  /* after so many seconds of gates on a GPU no other is begun; 0: no limit */
     struct store *store; /* where gates are recorded as they finish; NULL: nowhere */
+    /* To continue an earlier record (evidence/continuation.h): its combined form, and the digest of its line. `only` names what is
+     * missing then. If the build gives another image than that record's, all gates are run, and nothing is continued. */
+    const json_t *base;
+    const char *continues;
     void (*finished)(void *data, const struct gate *gate,
                      const struct gate_result *result); /* called after each gate; may be NULL */
     void *data;

@@ -306,6 +306,9 @@ static void write_digests(FILE *out, const json_t *record)
     html_fact(out, "seed", json_object_get(record, "seed"));
     html_fact_digest(out, "image", field_text(candidate, "image"));
     html_fact_digest(out, "closure of sources and flags", field_text(candidate, "closure"));
+    html_fact(out, "policy number", json_object_get(record, "policy_number"));
+    html_fact(out, "generator", json_object_get(record, "generator"));
+    html_fact_digest(out, "continues", field_text(record, "continues"));
     html_fact_digest(out, "policy", field_text(record, "policy_digest"));
     html_fact_digest(out, "suite", field_text(record, "suite_digest"));
     json_object_foreach(sources, path, digest) html_fact_digest(out, path, json_is_string(digest) ? json_string_value(digest) : "");
@@ -335,6 +338,8 @@ static void write_chapter(FILE *out, const struct matter *matter, const json_t *
     }
     write_markup(out, "</summary>\n<div id=\"" CHAPTER "\" class=\"body\"><p class=\"decision\">%s</p>\n", index,
                  field_text(record, "decision"));
+    if (*field_text(record, "behind"))
+        write_markup(out, "<p>Of an older policy: %s.</p>\n", field_text(record, "behind"));
     html_facts_begin(out);
     html_fact(out, "summary", json_object_get(candidate, "summary"));
     html_fact(out, "problem class", json_object_get(record, "problem_class"));

@@ -1,0 +1,213 @@
+/*
+ * continuation.c - records that continue earlier ones. See continuation.h; docs/evidence.md says what that is worth.
+ *
+ * One image passes all gates, or nothing is combined: a record continues another only if both are about the same image, byte for
+ * byte, on the same device class. A result counts for the policy of the record in which it stands, never for a later one.
+ */
+#include "continuation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decision.h"
+#include "member.h"
+#include "prove/policy_number.h"
+#include "statement.h"
+
+static const struct {
+    const char *name;
+    bool needed;
+    int came, cpu, cuda;
+} rules[] = {
+#define GATE(name, needed, came, cpu, cuda, claim) {#name, needed, came, cpu, cuda},
+#include "prove/gates.def"
+#undef GATE
+};
+
+static const json_t *predicate_of(const json_t *entry)
+{
+    return json_object_get(json_object_get(entry, "statement"), "predicate");
+}
+
+static json_int_t sequence_of(const json_t *record)
+{
+    return json_integer_value(json_object_get(record, "sequence"));
+}
+
+static json_t *find_gate(const json_t *record, const char *name)
+{
+    json_t *gate;
+    size_t index;
+    json_array_foreach(json_object_get(record, "gates"), index, gate)
+    {
+        if (text_is(gate, "gate", name))
+            return gate;
+    }
+    return NULL;
+}
+
+/* ---- combining ------------------------------------------------------------------------------------------------------------- */
+
+json_t *continuation_add(const json_t *base, const json_t *record)
+{
+    json_t *combined = json_copy((json_t *)(uintptr_t)record), *gates = json_array();
+    for (int i = 0; i < COUNT_OF(rules); i++) {
+        json_t *own = find_gate(record, rules[i].name), *earlier = find_gate(base, rules[i].name);
+        if (own) {
+            own = json_copy(own);
+            json_put(own, "policy_number", json_integer(record_policy(record)));
+            json_add(gates, own);
+        } else if (earlier) {
+            json_add(gates, json_incref(earlier));
+        }
+    }
+    json_put(combined, "gates", gates);
+    return combined;
+}
+
+static const json_t *find_entry(const json_t *statements, const char *digest)
+{
+    const json_t *entry;
+    size_t index;
+    json_array_foreach(statements, index, entry)
+    {
+        if (text_is(entry, "digest", digest))
+            return entry;
+    }
+    return NULL;
+}
+
+/* NULL if the entry can be continued by the record, else what speaks against it. */
+static const char *objection(const json_t *entry, const json_t *record)
+{
+    const json_t *earlier = predicate_of(entry);
+    const char *image = text_at(json_object_get(earlier, "candidate"), "image");
+    if (!entry || json_object_get(entry, "problem") || json_array_size(json_object_get(entry, "findings")) > 0)
+        return "it continues a record that is not there or not in order";
+    if (!text_is(json_object_get(entry, "statement"), "predicateType", PREDICATE_PROOF) ||
+        sequence_of(earlier) >= sequence_of(record))
+        return "it continues a statement that is no earlier proof";
+    if (!text_is(earlier, "kernel", text_at(record, "kernel")) || !text_is(earlier, "kind", text_at(record, "kind")) ||
+        !text_is(json_object_get(earlier, "device"), "class", text_at(json_object_get(record, "device"), "class")))
+        return "it continues a record of another kernel or device class";
+    if (!*image || !text_is(json_object_get(record, "candidate"), "image", image))
+        return "it continues a record of another image";
+    if (text_is(earlier, "verdict", "REJECTED"))
+        return "it continues a record that was rejected";
+    return NULL;
+}
+
+json_t *continuation_combine(const json_t *statements, const json_t *entry, char *why, size_t why_size)
+{
+    const json_t *record = predicate_of(entry);
+    const char *continues = text_at(record, "continues");
+    if (!json_object_get(record, "continues"))
+        return continuation_add(NULL, record);
+    const json_t *earlier = find_entry(statements, continues);
+    const char *against = objection(earlier, record);
+    if (against) {
+        snprintf(why, why_size, "%s: %.12s", against, continues);
+        return NULL;
+    }
+    /* The numbers fall from record to record, so this ends. */
+    json_t *base = continuation_combine(statements, earlier, why, why_size);
+    json_t *combined = base ? continuation_add(base, record) : NULL;
+    json_decref(base);
+    return combined;
+}
+
+/* ---- what is missing ------------------------------------------------------------------------------------------------------- */
+
+json_t *continuation_missing(const json_t *combined)
+{
+    json_t *missing = json_array();
+    bool cuda = text_is(combined, "backend", "cuda");
+    for (int i = 0; i < COUNT_OF(rules); i++) {
+        const json_t *gate = find_gate(combined, rules[i].name);
+        int since = cuda ? rules[i].cuda : rules[i].cpu;
+        bool passed = text_is(gate, "verdict", "PASS") || text_is(gate, "verdict", "NOT APPLICABLE");
+        if (rules[i].needed && since && (!passed || json_integer_value(json_object_get(gate, "policy_number")) < since))
+            json_add(missing, json_string(rules[i].name));
+    }
+    return missing;
+}
+
+/* The policy all of whose gates were passed: the newest that is older than every missing gate. */
+static int whole_policy(const json_t *combined, const json_t *missing)
+{
+    int policy = POLICY_NUMBER;
+    bool cuda = text_is(combined, "backend", "cuda");
+    const json_t *name;
+    size_t index;
+    json_array_foreach(missing, index, name)
+    {
+        for (int i = 0; i < COUNT_OF(rules); i++) {
+            int since = cuda ? rules[i].cuda : rules[i].cpu;
+            if (strcmp(rules[i].name, json_string_value(name)) == 0 && since - 1 < policy)
+                policy = since - 1;
+        }
+    }
+    return policy < 1 ? 1 : policy;
+}
+
+void continuation_sentence(const json_t *combined, const json_t *missing, char *text, size_t size)
+{
+    size_t count = json_array_size(missing);
+    text[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        size_t used = strlen(text);
+        if (i == 0)
+            snprintf(text, size, "proven under policy %d; gate%s ", whole_policy(combined, missing), count == 1 ? "" : "s");
+        else
+            snprintf(text + used, size - used, i + 1 < count ? ", " : " and ");
+        used = strlen(text);
+        snprintf(text + used, size - used, "%s", json_string_value(json_array_get(missing, i)));
+    }
+    size_t used = strlen(text);
+    if (count)
+        snprintf(text + used, size - used, " of policy %d not run", POLICY_NUMBER);
+}
+
+/* ---- what can be continued ------------------------------------------------------------------------------------------------- */
+
+/* Whether a proof of the kernel on the device class. */
+static bool is_about(const json_t *entry, const char *kernel, const char *device, const char *word)
+{
+    const json_t *record = predicate_of(entry);
+    return !json_object_get(entry, "problem") && text_is(json_object_get(entry, "statement"), "predicateType", PREDICATE_PROOF) &&
+           text_is(record, "kernel", kernel) && text_is(record, "word", word) &&
+           text_is(json_object_get(record, "device"), "class", device);
+}
+
+const json_t *continuation_base(struct audit *audit, const char *kernel, const char *device, const char *word, json_t **combined,
+                                char *why, size_t why_size)
+{
+    const json_t *newest = NULL;
+    json_t *entry, *findings = json_array();
+    char sentence[1024] = "";
+    size_t index;
+    *combined = NULL;
+    snprintf(why, why_size, "it has no record on %s", device);
+    json_array_foreach(audit->statements, index, entry)
+    {
+        if (is_about(entry, kernel, device, word) &&
+            (!newest || sequence_of(predicate_of(entry)) > sequence_of(predicate_of(newest))))
+            newest = entry;
+    }
+    const json_t *record = predicate_of(newest);
+    if (newest) {
+        enum sameness sameness = audit_sources(audit, record, sentence, sizeof sentence);
+        audit_statement(audit, newest, findings);
+        if (sameness != SAME_SOURCES && sameness != SAME_IMAGE)
+            snprintf(why, why_size, "%s", sentence);
+        else if (text_is(record, "verdict", "REJECTED"))
+            snprintf(why, why_size, "its last record is a rejection");
+        else if (json_array_size(findings) > 0)
+            snprintf(why, why_size, "its last record is not in order: %s", json_string_value(json_array_get(findings, 0)));
+        else
+            *combined = continuation_combine(audit->statements, newest, why, why_size);
+    }
+    json_decref(findings);
+    return *combined ? newest : NULL;
+}
