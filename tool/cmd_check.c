@@ -13,6 +13,7 @@
 struct check {
     struct session *session;
     const struct problem_entry *entry;
+    struct contents contents;
     struct exam exam;
     int counts[VERDICT_COUNT];
 };
@@ -32,14 +33,16 @@ static json_t *reproduction(const struct check *check, const char *kernel)
 {
     const struct options *options = &check->session->options;
     const char *disabled = getenv("ATTEST_DISABLE");
-    char rows[48] = "", device[64] = "";
+    char rows[48] = "", device[64] = "", contents[CONTENTS_TEXT + 16] = "";
+    if (options->contents)
+        snprintf(contents, sizeof contents, " --contents %s", options->contents);
     if (!context_on_cpu(check->session->context))
         snprintf(device, sizeof device, " --device %s", attest_context_device(check->session->context));
     if (options->rows)
         snprintf(rows, sizeof rows, " --rows %" PRId64, options->rows);
-    return json_text("reproduce: %s%s%sattest check %s --kernel %s --seed %" PRId64 " --threads %d%s%s",
+    return json_text("reproduce: %s%s%sattest check %s --kernel %s --seed %" PRId64 " --threads %d%s%s%s",
                      disabled ? "ATTEST_DISABLE=" : "", disabled ? disabled : "", disabled ? " " : "", check->entry->text, kernel,
-                     options->seed, attest_context_threads(check->session->context), rows, device);
+                     options->seed, attest_context_threads(check->session->context), rows, contents, device);
 }
 
 static void add_row(struct check *check, json_t *row, const char *kernel, enum verdict verdict)
@@ -109,7 +112,8 @@ static void check_kernel(struct check *check, const char *kernel)
     enum verdict verdict = VERDICT_INCONCLUSIVE;
     json_put(row, "rows", json_integer(exam->judge.row_count));
     json_put(row, "rows_of", json_integer(exam->judge.total_rows));
-    json_put(row, "controls", list_controls(&exam->controls));
+    if (!check->session->options.contents) /* with chosen contents there are no controls */
+        json_put(row, "controls", list_controls(&exam->controls));
     if (!outputs_make(&first, &exam->inputs) || !outputs_make(&again, &exam->inputs))
         add_note(row, json_string("out of memory for the outputs"));
     else
@@ -150,7 +154,11 @@ static void check_problem(struct check *check)
         return;
     }
     int threads = attest_context_threads(session->context);
-    if (!exam_make(&check->exam, problem, (uint64_t)options->seed, NULL, options->rows, threads, why, sizeof why)) {
+    uint64_t seed = (uint64_t)options->seed;
+    bool made = options->contents
+                    ? exam_make_quick(&check->exam, problem, seed, &check->contents, options->rows, threads, why, sizeof why)
+                    : exam_make(&check->exam, problem, seed, NULL, options->rows, threads, why, sizeof why);
+    if (!made) {
         skip_problem(check, VERDICT_INCONCLUSIVE, why);
         return;
     }
@@ -168,6 +176,9 @@ enum exit_code cmd_check(struct session *session)
                                             {"verdict", "verdict", -8}};
     struct check check = {.session = session};
     int widths[COUNT_OF(columns)] = {0};
+    char why[1024];
+    if (session->options.contents && !contents_parse(session->options.contents, &check.contents, why, sizeof why))
+        return give_up(session, EXIT_USAGE, NULL, "--contents: %s", why);
     table_widths(session, &widths[0], &widths[1]);
     report_table(&session->report, "checks", columns, COUNT_OF(columns), widths);
     for (int i = 0; i < session->problems.count; i++) {

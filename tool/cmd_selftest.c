@@ -243,6 +243,7 @@ static void shorten(struct policy *policy, enum kind kind)
     policy->determinism_runs = 12;
     policy->leak_runs = 60;
     policy->neighbours = 8;
+    policy->cover_rows = 200;
     policy->resamples = 500;
     if (kind != KIND_SPEED)
         policy->blocks = 6;

@@ -30,14 +30,23 @@ enum stream {
     STREAM_STEEP
 };
 
+/* Elements below which waking other threads takes longer than drawing. */
+enum { WORTH_THREADS = 1 << 16 };
+
 struct maker {
     struct inputs *in;
     uint64_t seed;
     const char *const *files;
+    const struct contents *contents;
     enum exit_code code;
     char *why;
     size_t why_size;
 };
+
+static int content(const struct maker *maker, enum content which)
+{
+    return maker->contents ? maker->contents->word[which] : 0;
+}
 
 static bool refuse(struct maker *maker, enum exit_code code, const char *what)
 {
@@ -91,6 +100,47 @@ static void draw_lengths(int32_t *cu, uint64_t seed, enum stream stream, int64_t
     }
 }
 
+/* Words of contents.def, in their order. */
+enum { LENGTHS_RANDOM, LENGTHS_FULL, LENGTHS_ZEROS, LENGTHS_ZEROS_FIRST, LENGTHS_ZEROS_LAST, LENGTHS_SHORT };
+enum { ENDS_TIGHT, ENDS_BEFORE, ENDS_AFTER, ENDS_BOTH };
+enum { PAGES_RANDOM, PAGES_IN_ORDER, PAGES_REVERSED, PAGES_SHARED };
+
+/* The length of sequence b, of at most `longest`, that a word for lengths asks for. */
+static int64_t chosen_length(int word, uint64_t bits, int64_t b, int64_t count, int64_t longest)
+{
+    bool none = word == LENGTHS_ZEROS         ? bits & 1 && count > 1
+                : word == LENGTHS_ZEROS_FIRST ? b < (count + 1) / 2 && b < count - 1
+                : word == LENGTHS_ZEROS_LAST  ? b > count / 2 && b > 0
+                                              : false;
+    if (none)
+        return 0;
+    if (word == LENGTHS_SHORT)
+        return longest < 3 ? longest : 1 + random_below(bits >> 3, 2);
+    int64_t low = longest < 1 ? 0 : 1;
+    return word == LENGTHS_FULL ? longest : low + random_below(bits >> 3, longest - low);
+}
+
+/* Cumulative lengths as the contents ask for them: some sequences of no length, and rows at the ends that belong to none. */
+static void choose_lengths(const struct maker *maker, int32_t *cu, enum stream stream, int64_t count, int64_t longest,
+                           int64_t total)
+{
+    int word = content(maker, CONTENT_lengths), ends = content(maker, CONTENT_ends);
+    if (word == LENGTHS_RANDOM && ends == ENDS_TIGHT) {
+        draw_lengths(cu, maker->seed, stream, count, longest, total);
+        return;
+    }
+    int64_t gap = ends == ENDS_TIGHT ? 0 : total / 6 + (total > 1);
+    int64_t before = ends == ENDS_BEFORE || ends == ENDS_BOTH ? gap : 0, after = ends == ENDS_AFTER || ends == ENDS_BOTH ? gap : 0;
+    int64_t left = total - before - after;
+    cu[0] = (int32_t)before;
+    for (int64_t b = 0; b < count; b++) {
+        int64_t length = chosen_length(word, random_bits(maker->seed, stream, (uint64_t)b + 1), b, count, longest);
+        length = length < left ? length : left;
+        cu[b + 1] = (int32_t)(cu[b] + length);
+        left -= length;
+    }
+}
+
 /* A random order of the pages, handed out to the sequences in turn. Entries that are not in use are no page at all. */
 static bool draw_pages(struct maker *maker)
 {
@@ -100,10 +150,13 @@ static bool draw_pages(struct maker *maker)
     int32_t *order = malloc(((size_t)pages + 1) * sizeof *order);
     if (!order)
         return refuse(maker, EXIT_LACKING, "out of memory for the page table");
+    int word = content(maker, CONTENT_pages);
+    int64_t handed_out = word == PAGES_SHARED && pages > 1 ? (pages + 1) / 2 : pages;
     for (int64_t n = 0; n < pages; n++) {
-        int64_t other = random_below(random_bits(maker->seed, STREAM_PAGE, (uint64_t)n), n);
+        bool shuffled = word == PAGES_RANDOM || word == PAGES_SHARED;
+        int64_t other = shuffled ? random_below(random_bits(maker->seed, STREAM_PAGE, (uint64_t)n), n) : n;
         order[n] = order[other];
-        order[other] = (int32_t)n;
+        order[other] = (int32_t)(word == PAGES_REVERSED ? pages - 1 - n : n);
     }
     for (int64_t n = 0; n < in->page_entries; n++)
         in->pages[n] = n % 2 ? INT32_MAX : -1;
@@ -111,7 +164,7 @@ static bool draw_pages(struct maker *maker)
     for (int64_t b = 0; b < problem->batch && pages > 0; b++) {
         int64_t keys = layout_keys(&in->layout, b);
         for (int64_t n = 0; n * problem->page_size < keys; n++)
-            in->pages[b * problem->stride_page_table + n] = order[next++ % pages];
+            in->pages[b * problem->stride_page_table + n] = order[next++ % handed_out];
     }
     free(order);
     return true;
@@ -147,13 +200,13 @@ static bool make_small(struct maker *maker)
         if (!take_array(maker, (void **)&in->cu_q, FILE_CU_Q, "cu-seqlens-q", 'i', 1, bounds))
             return false;
         if (!given(maker, FILE_CU_Q))
-            draw_lengths(in->cu_q, maker->seed, STREAM_ROWS, problem->batch, problem->seq_q, problem->total_q);
+            choose_lengths(maker, in->cu_q, STREAM_ROWS, problem->batch, problem->seq_q, problem->total_q);
     }
     if (problem->flags & ATTEST_VARLEN_KV) {
         if (!take_array(maker, (void **)&in->cu_kv, FILE_CU_KV, "cu-seqlens-kv", 'i', 1, bounds))
             return false;
         if (!given(maker, FILE_CU_KV))
-            draw_lengths(in->cu_kv, maker->seed, STREAM_KEYS, problem->batch, problem->seq_kv, problem->total_kv);
+            choose_lengths(maker, in->cu_kv, STREAM_KEYS, problem->batch, problem->seq_kv, problem->total_kv);
     }
     in->layout = (struct layout){.problem = problem, .cu_q = in->cu_q, .cu_kv = in->cu_kv};
     if (problem->flags & ATTEST_KV_LENGTHS) {
@@ -162,7 +215,9 @@ static bool make_small(struct maker *maker)
         for (int64_t b = 0; b < problem->batch && !given(maker, FILE_LENGTHS); b++) {
             int64_t longest = in->cu_kv ? (int64_t)in->cu_kv[b + 1] - in->cu_kv[b] : problem->seq_kv;
             uint64_t bits = random_bits(maker->seed, STREAM_LENGTH, (uint64_t)b);
-            in->lengths[b] = (int32_t)(bits % 8 == 0 ? 0 : bits % 8 == 1 ? longest : random_below(bits >> 3, longest));
+            int64_t drawn = bits % 8 == 0 ? 0 : bits % 8 == 1 ? longest : random_below(bits >> 3, longest);
+            int word = content(maker, CONTENT_lengths);
+            in->lengths[b] = (int32_t)(word == LENGTHS_RANDOM ? drawn : chosen_length(word, bits, b, problem->batch, longest));
         }
         in->layout.lengths = in->lengths;
     }
@@ -226,8 +281,8 @@ static void draw_queries(struct maker *maker)
     struct inputs *in = maker->in;
     const attest_problem *problem = &in->problem;
     int64_t heads = problem->batch * problem->heads_q;
-    bool distinct = layout_distinct(problem, 'q');
-#pragma omp parallel for schedule(dynamic) if (distinct)
+    bool distinct = layout_distinct(problem, 'q'), is_large = heads * problem->seq_q * problem->dim > WORTH_THREADS;
+#pragma omp parallel for schedule(dynamic) if (distinct && is_large)
     for (int64_t bh = 0; bh < heads; bh++) {
         int64_t b = bh / problem->heads_q;
         for (int64_t i = 0; i < layout_rows(&in->layout, b); i++) {
@@ -251,7 +306,7 @@ static void draw_keys(struct maker *maker, struct buffer *buffer, char tensor, c
 {
     struct inputs *in = maker->in;
     const attest_problem *problem = &in->problem;
-    bool distinct = layout_distinct(problem, tensor);
+    bool distinct = layout_distinct(problem, tensor), is_large = problem->heads_kv * problem->seq_kv * dim > WORTH_THREADS;
     enum stream stream = tensor == 'k' ? STREAM_K : STREAM_V;
     for (int64_t b = 0; b < problem->batch; b++) {
         int64_t begin, end, keys = layout_keys(&in->layout, b);
@@ -260,7 +315,7 @@ static void draw_keys(struct maker *maker, struct buffer *buffer, char tensor, c
             continue;
         begin -= begin > 0;
         end += end < keys;
-#pragma omp parallel for schedule(dynamic) if (distinct)
+#pragma omp parallel for schedule(dynamic) if (distinct && is_large)
         for (int64_t h = 0; h < problem->heads_kv; h++) {
             for (int64_t j = begin; j < end; j++) {
                 uint64_t row = (uint64_t)((b * problem->heads_kv + h) * problem->seq_kv + j);
@@ -367,16 +422,30 @@ static bool make_all(struct maker *maker)
     return true;
 }
 
-bool inputs_make(const attest_problem *problem, uint64_t seed, const char *const *files, struct inputs *inputs,
-                 enum exit_code *code, char *why, size_t why_size)
+static bool make_inputs(struct maker maker, const attest_problem *problem, enum exit_code *code)
 {
+    struct inputs *inputs = maker.in;
     *inputs = (struct inputs){.problem = *problem};
-    struct maker maker = {.in = inputs, .seed = seed, .files = files, .code = EXIT_INTERNAL, .why = why, .why_size = why_size};
-    if (make_all(&maker))
+    if (make_all(&maker)) {
+        if (maker.contents)
+            contents_apply(maker.contents, inputs, maker.seed);
         return true;
+    }
     *code = maker.code;
     inputs_free(inputs);
     return false;
+}
+
+bool inputs_make(const attest_problem *problem, uint64_t seed, const char *const *files, struct inputs *inputs,
+                 enum exit_code *code, char *why, size_t why_size)
+{
+    return make_inputs((struct maker){inputs, seed, files, NULL, EXIT_INTERNAL, why, why_size}, problem, code);
+}
+
+bool inputs_make_with(const attest_problem *problem, uint64_t seed, const struct contents *contents, struct inputs *inputs,
+                      enum exit_code *code, char *why, size_t why_size)
+{
+    return make_inputs((struct maker){inputs, seed, NULL, contents, EXIT_INTERNAL, why, why_size}, problem, code);
 }
 
 void inputs_free(struct inputs *inputs)

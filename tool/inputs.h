@@ -4,6 +4,7 @@
 #ifndef ATTEST_INPUTS_H
 #define ATTEST_INPUTS_H
 
+#include "contents.h"
 #include "layout.h"
 #include "tool.h"
 
@@ -33,6 +34,10 @@ struct inputs {
  */
 bool inputs_make(const attest_problem *problem, uint64_t seed, const char *const *files, struct inputs *inputs,
                  enum exit_code *code, char *why, size_t why_size);
+
+/* The same with contents other than the usual (contents.h; NULL: the usual). */
+bool inputs_make_with(const attest_problem *problem, uint64_t seed, const struct contents *contents, struct inputs *inputs,
+                      enum exit_code *code, char *why, size_t why_size);
 void inputs_free(struct inputs *inputs);
 
 /* A digest of all inputs, to see that a kernel left them alone. */

@@ -6,12 +6,17 @@
  *     A = sum_j P_j |v_jd|                   by the oracle with |V| for V; rounding errors of P are in proportion to it
  *     B = A sqrt(sum_j P_j^2) / sum_j P_j    the same where the errors of many keys average out: A / sqrt(n) for n equal keys
  *     S = |scale| |q_i| max_j |k_j|          how large a product of q and k can be
- *     T = S + |LSE| + min(softcap, 8 S)      how large a score and its parts can be; P has a relative error of about T u
+ *     T = S + |LSE| + min(softcap, 8 S) + b  how large a score and its parts can be; P has a relative error of about T u
+ *     b = max_j |bias_ij| with ALiBi         0 without one of the two: a bias alone, or ALiBi alone, is no larger than |LSE| + S where
+ *                                            a key counts; together they can be large and cancel
  *     u = unit roundoff                      2^-24 for f32, 2^-11 for f16, 2^-8 for bf16
  *
  * u_o is the u of the output, u_p that of a P rounded to the 16-bit type of the inputs (0 for f32), u_32 that of f32.
  *
- * 1. Component bound, worst case:   |error| <= A (2 u_o + 2 u_p + u_32 (16 + 4 T + 2 sqrt(n)))     n: keys the row may see
+ * 1. Component bound, worst case:   |error| <= A (2 u_o + 2 u_p + u_32 (16 + 4 T + 2 sqrt(n))) + n w max_j |v_jd|
+ *    n: keys the row may see. w: weights exp(s - m), of which the largest is 1, are lost below the smallest normal number of float32,
+ *    or, where P is rounded to f16, below half of its smallest number, 2^-25; the sum that they are divided by is 1 or more. It counts
+ *    where a row's weights are all tiny beside its sink, or small beside a large V.
  *
  * 2. Block bound, statistical. Errors are counted in grains. A grain is what one rounding of the result and independent roundings
  *    of each P make of this component:
@@ -26,6 +31,12 @@
  *
  * Numbers below the smallest normal float32 (half the smallest f16) may be lost: kernels may flush them. NaN and infinities must be
  * exactly where the oracle, rounded to the type of the output, has them.
+ *
+ * Where rows see values that are not finite (judge_make_bounds, `special`), attest.h lets them reach other rows of the same KV head:
+ * there a component that is not finite in the oracle must not be finite, and one that is finite must be right or not be finite.
+ * Everywhere else the rules are the same.
+ *
+ * judge_make_bounds leaves the second bound out, and with it three of five evaluations by the oracle.
  */
 #include "judge.h"
 
@@ -79,18 +90,46 @@ struct place judge_place(const struct judge *judge, int64_t row)
     return (struct place){head / problem->heads_q, head % problem->heads_q, number % problem->seq_q};
 }
 
+/* Rows that follow each other are computed in one call: checking the tensors costs more than a small row. */
+enum { CHUNK = 16 };
+
+static attest_status evaluate_chunk(const struct judge *judge, attest_context *context, const attest_problem *problem,
+                                    const attest_tensors *tensors, attest_precision precision, int64_t begin, int64_t end,
+                                    double *o, double *lse)
+{
+    attest_status status = ATTEST_OK;
+    while (begin < end && status == ATTEST_OK) {
+        int64_t next = begin + 1;
+        while (next < end && judge->rows[next] == judge->rows[next - 1] + 1)
+            next++;
+        status = attest_reference(context, problem, tensors, precision, judge->rows[begin], judge->rows[next - 1] + 1, o, lse);
+        begin = next;
+    }
+    return status;
+}
+
+/* Threads that are worth it: waking them costs as much as some hundred thousand multiplications. */
+static int threads_for(const struct judge *judge, const attest_problem *problem, int64_t rows)
+{
+    double work = (double)rows * (double)(problem->seq_kv + 8) * (double)(problem->dim + problem->dim_v);
+    return work > 1e6 ? judge->threads : 1;
+}
+
 bool judge_evaluate(const struct judge *judge, const attest_problem *problem, const attest_tensors *tensors,
                     attest_precision precision, int64_t rows, double *o, double *lse, char *why, size_t why_size)
 {
     attest_status worst = ATTEST_OK;
-#pragma omp parallel num_threads(judge->threads)
+    int threads = threads_for(judge, problem, rows);
+    int64_t chunk = threads > 1 ? CHUNK : rows + 1;
+#pragma omp parallel num_threads(threads) if (threads > 1)
     {
         attest_context *context = NULL;
         attest_status status = attest_context_create_on("cpu", &context);
-#pragma omp for schedule(dynamic, 4)
-        for (int64_t n = 0; n < rows; n++)
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t n = 0; n < rows; n += chunk)
             if (status == ATTEST_OK)
-                status = attest_reference(context, problem, tensors, precision, judge->rows[n], judge->rows[n] + 1, o, lse);
+                status =
+                    evaluate_chunk(judge, context, problem, tensors, precision, n, n + chunk < rows ? n + chunk : rows, o, lse);
         if (status != ATTEST_OK) {
 #pragma omp critical
             {
@@ -141,6 +180,25 @@ static bool choose_rows(struct judge *judge, uint64_t seed, int64_t wanted)
     return true;
 }
 
+/* The largest |v| of each column, for every sequence and KV head. */
+static bool measure_largest(struct judge *judge)
+{
+    const attest_problem *problem = &judge->problem;
+    const struct buffer *v = &judge->inputs->v;
+    judge->largest = calloc((size_t)(problem->batch * problem->heads_kv * problem->dim_v) + 1, sizeof *judge->largest);
+    for (int64_t bh = 0; bh < problem->batch * problem->heads_kv && judge->largest; bh++) {
+        int64_t b = bh / problem->heads_kv, begin, end;
+        layout_live(&judge->layout, b, &begin, &end);
+        for (int64_t j = begin; j < end; j++) {
+            int64_t at = layout_key_at(&judge->layout, problem->stride_v, b, bh % problem->heads_kv, j);
+            for (int64_t d = 0; d < problem->dim_v; d++)
+                judge->largest[bh * problem->dim_v + d] =
+                    fmaxf(judge->largest[bh * problem->dim_v + d], fabsf(element_load(v->at, problem->dtype, at + d)));
+        }
+    }
+    return judge->largest != NULL;
+}
+
 static double norm(const void *base, uint32_t dtype, int64_t at, int64_t dim)
 {
     double sum = 0;
@@ -149,6 +207,21 @@ static double norm(const void *base, uint32_t dtype, int64_t at, int64_t dim)
         sum += value * value;
     }
     return sqrt(sum);
+}
+
+/* The largest finite bias that a row sees. */
+static double largest_bias(const struct judge *judge, struct place place)
+{
+    const int64_t *stride = judge->problem.stride_bias;
+    int64_t begin, end, at = place.b * stride[0] + place.h * stride[1] + place.i * stride[2];
+    double largest = 0;
+    layout_visible(&judge->layout, place.b, place.i, &begin, &end);
+    for (int64_t j = begin; j < end; j++) {
+        double bias = fabs((double)element_load(judge->inputs->bias.at, judge->problem.dtype_bias, at + j * stride[3]));
+        if (isfinite(bias))
+            largest = fmax(largest, bias);
+    }
+    return largest;
 }
 
 /* T of every judged row, except |LSE|. */
@@ -160,7 +233,7 @@ static bool measure_reach(struct judge *judge)
     double *longest = calloc((size_t)heads + 1, sizeof *longest);
     if (!longest)
         return false;
-#pragma omp parallel for schedule(dynamic) num_threads(judge->threads)
+#pragma omp parallel for schedule(dynamic) num_threads(judge->threads) if (heads * problem->seq_kv * problem->dim > 1 << 18)
     for (int64_t bh = 0; bh < heads; bh++) {
         int64_t b = bh / problem->heads_kv, begin, end;
         layout_live(&judge->layout, b, &begin, &end);
@@ -177,6 +250,8 @@ static bool measure_reach(struct judge *judge)
         judge->reach[n] = fabs((double)problem->scale) * query * longest[head];
         if (problem->flags & ATTEST_SOFTCAP)
             judge->reach[n] += fmin((double)problem->softcap, 8 * judge->reach[n]);
+        if ((problem->flags & (ATTEST_ALIBI | ATTEST_BIAS)) == (ATTEST_ALIBI | ATTEST_BIAS))
+            judge->reach[n] += largest_bias(judge, place);
     }
     free(longest);
     return true;
@@ -278,8 +353,8 @@ static bool measure_spread(struct judge *judge, char *why, size_t why_size)
     return done;
 }
 
-bool judge_make(struct judge *judge, const struct inputs *inputs, uint64_t seed, int64_t rows, int threads, char *why,
-                size_t why_size)
+/* The problem with O and LSE without gaps, the rows, and room for what they are judged by. */
+static bool prepare(struct judge *judge, const struct inputs *inputs, uint64_t seed, int64_t rows, int threads, bool naive)
 {
     *judge = (struct judge){.inputs = inputs, .problem = inputs->problem, .layout = inputs->layout, .threads = threads};
     attest_problem *problem = &judge->problem;
@@ -298,19 +373,61 @@ bool judge_make(struct judge *judge, const struct inputs *inputs, uint64_t seed,
     judge->total_rows = layout_total_rows(&judge->layout);
 
     int64_t work = (problem->seq_kv + 1) * (problem->dim + problem->dim_v);
-    snprintf(why, why_size, "out of memory for the judge");
-    bool done = choose_rows(judge, seed, rows ? rows : (int64_t)(WORK / (double)work));
     /* Pages that are never touched cost nothing, so these arrays are as large as O even where few rows are judged. */
-    done = done && (judge->exact = calloc(o_count, sizeof(double))) && (judge->mass = calloc(o_count, sizeof(double))) &&
-           (judge->naive = calloc(o_count, sizeof(double))) && (judge->exact_lse = calloc(lse_count, sizeof(double))) &&
-           (judge->naive_lse = calloc(lse_count, sizeof(double))) &&
+    return choose_rows(judge, seed, rows ? rows : (int64_t)(WORK / (double)work)) &&
+           (judge->exact = calloc(o_count, sizeof(double))) && (judge->mass = calloc(o_count, sizeof(double))) &&
+           (judge->exact_lse = calloc(lse_count, sizeof(double))) && (judge->naive_lse = calloc(lse_count, sizeof(double))) &&
+           (judge->reach = calloc((size_t)judge->row_count + 1, sizeof(double))) &&
            (judge->spread = calloc((size_t)judge->row_count + 1, sizeof(double))) &&
-           (judge->reach = calloc((size_t)judge->row_count + 1, sizeof(double)));
-    done = done && judge_evaluate(judge, problem, &inputs->tensors, ATTEST_EXACT, judge->row_count, judge->exact, judge->exact_lse,
-                                  why, why_size);
-    done = done && measure_reach(judge) && measure_mass(judge, why, why_size) && measure_spread(judge, why, why_size);
-    done = done && judge_evaluate(judge, problem, &inputs->tensors, ATTEST_NAIVE, judge->row_count, judge->naive, judge->naive_lse,
-                                  why, why_size);
+           (judge->naive = calloc(naive || problem->flags & ATTEST_SINK ? o_count : 1, sizeof(double)));
+}
+
+/* What both bounds need. */
+static bool evaluate_exact(struct judge *judge, char *why, size_t why_size)
+{
+    return judge_evaluate(judge, &judge->problem, &judge->inputs->tensors, ATTEST_EXACT, judge->row_count, judge->exact,
+                          judge->exact_lse, why, why_size) &&
+           measure_reach(judge) && measure_largest(judge) && measure_mass(judge, why, why_size);
+}
+
+bool judge_make(struct judge *judge, const struct inputs *inputs, uint64_t seed, int64_t rows, int threads, char *why,
+                size_t why_size)
+{
+    snprintf(why, why_size, "out of memory for the judge");
+    bool done = prepare(judge, inputs, seed, rows, threads, true) && evaluate_exact(judge, why, why_size) &&
+                measure_spread(judge, why, why_size) &&
+                judge_evaluate(judge, &judge->problem, &inputs->tensors, ATTEST_NAIVE, judge->row_count, judge->naive,
+                               judge->naive_lse, why, why_size);
+    if (!done)
+        judge_free(judge);
+    return done;
+}
+
+/* Sequences and KV heads in which a row has a result that is not finite. */
+static bool find_tainted(struct judge *judge)
+{
+    const attest_problem *problem = &judge->problem;
+    judge->tainted = calloc((size_t)(problem->batch * problem->heads_kv) + 1, 1);
+    for (int64_t n = 0; n < judge->row_count && judge->tainted; n++) {
+        struct place place = judge_place(judge, n);
+        int64_t at = layout_row_at(&judge->layout, problem->stride_o, place.b, place.h, place.i);
+        double lse = judge->exact_lse[layout_row_at(&judge->layout, problem->stride_lse, place.b, place.h, place.i)];
+        bool finite = lse < INFINITY;
+        for (int64_t d = 0; d < problem->dim_v && finite; d++)
+            finite = isfinite(judge->exact[at + d]);
+        if (!finite)
+            judge->tainted[place.b * problem->heads_kv + place.h / (problem->heads_q / problem->heads_kv)] = 1;
+    }
+    return judge->tainted != NULL;
+}
+
+bool judge_make_bounds(struct judge *judge, const struct inputs *inputs, uint64_t seed, int64_t rows, bool special, int threads,
+                       char *why, size_t why_size)
+{
+    snprintf(why, why_size, "out of memory for the judge");
+    bool done = prepare(judge, inputs, seed, rows, threads, false) && evaluate_exact(judge, why, why_size) &&
+                measure_keys(judge, why, why_size) && (!special || find_tainted(judge));
+    judge->bounds_alone = true;
     if (!done)
         judge_free(judge);
     return done;
@@ -326,6 +443,8 @@ void judge_free(struct judge *judge)
     free(judge->naive_lse);
     free(judge->spread);
     free(judge->reach);
+    free(judge->tainted);
+    free(judge->largest);
     *judge = (struct judge){0};
 }
 
@@ -342,6 +461,7 @@ struct component {
     int64_t column;           /* -1: LSE */
     double got, exact, naive; /* exact is rounded to the output's type only where that makes it infinite */
     double bound, grain;
+    bool tainted; /* a value that is not finite may have reached it */
 };
 
 static void describe(char *text, size_t size, const struct component *component, const char *rule)
@@ -356,6 +476,8 @@ static void describe(char *text, size_t size, const struct component *component,
 
 static void judge_component(struct finding *finding, struct block *block, const struct component *component)
 {
+    if (component->tainted && !isfinite(component->got))
+        return;
     if (!isfinite(component->exact)) {
         bool same = isnan(component->exact) ? isnan(component->got) : component->got == component->exact;
         if (!same && finding->ratio < INFINITY) {
@@ -375,6 +497,8 @@ static void judge_component(struct finding *finding, struct block *block, const 
         finding->ratio = error / component->bound;
         describe(finding->what, sizeof finding->what, component, "component bound");
     }
+    if (!block)
+        return;
     double grains = error / component->grain;
     block->components++;
     block->naive = fmax(block->naive, fabs(component->naive - component->exact) / component->grain);
@@ -401,7 +525,16 @@ struct row {
     double worst_units;    /* relative rounding errors of float32, at worst */
     double unit_o, unit_p; /* of the result and of P */
     double tiny;
+    double lost;          /* by weights below the smallest number of their type, for every 1 of |v| */
+    const float *largest; /* [dim_v] */
+    bool tainted;
 };
+
+/* Weights, of which the largest is 1, may be lost below this. */
+static double lost_weight(uint32_t dtype)
+{
+    return dtype == ATTEST_F16 ? 0x1p-25 : (double)FLT_MIN;
+}
 
 static struct row row_of(const struct judge *judge, int64_t n, const int64_t stride_o[3])
 {
@@ -409,6 +542,7 @@ static struct row row_of(const struct judge *judge, int64_t n, const int64_t str
     struct place place = judge_place(judge, n);
     int64_t begin, end;
     layout_visible(&judge->layout, place.b, place.i, &begin, &end);
+    int64_t kv_head = place.b * problem->heads_kv + place.h / (problem->heads_q / problem->heads_kv);
     return (struct row){
         .place = place,
         .at = layout_row_at(&judge->layout, problem->stride_o, place.b, place.h, place.i),
@@ -419,7 +553,16 @@ static struct row row_of(const struct judge *judge, int64_t n, const int64_t str
         .unit_o = unit_of(problem->dtype_o),
         .unit_p = problem->dtype == ATTEST_F32 ? 0 : unit_of(problem->dtype),
         .tiny = tiny_of(problem->dtype_o),
+        .lost = lost_weight(problem->dtype) * (double)(end - begin),
+        .largest = judge->largest + kv_head * problem->dim_v,
+        .tainted = judge->tainted && judge->tainted[kv_head],
     };
+}
+
+/* The first bound. */
+static double bound_of(const struct row *row, double mass, int64_t d)
+{
+    return mass * (2 * row->unit_o + 2 * row->unit_p + row->worst_units) + row->lost * (double)row->largest[d] + 2 * row->tiny;
 }
 
 static struct component component_of(const struct judge *judge, const struct row *row, const void *o, int64_t d)
@@ -432,8 +575,9 @@ static struct component component_of(const struct judge *judge, const struct row
         .column = d,
         .got = (double)element_load(o, dtype_o, row->got_at + d),
         .exact = isfinite(expected) ? exact : expected,
-        .naive = rounded(judge->naive[row->at + d], dtype_o),
-        .bound = mass * (2 * row->unit_o + 2 * row->unit_p + row->worst_units) + 2 * row->tiny,
+        .naive = judge->bounds_alone ? 0 : rounded(judge->naive[row->at + d], dtype_o),
+        .tainted = row->tainted,
+        .bound = bound_of(row, mass, d),
         .grain = row->unit_o * fabs(exact) + row->tiny + mass * row->spread * (row->unit_p + UNIT_F32 * (2 + row->reach)),
     };
 }
@@ -449,7 +593,7 @@ void judge_output(const struct judge *judge, int64_t rows, const void *o, const 
         struct place place = row.place;
         for (int64_t d = 0; d < problem->dim_v; d++) {
             struct component component = component_of(judge, &row, o, d);
-            judge_component(finding, &block_o, &component);
+            judge_component(finding, judge->bounds_alone ? NULL : &block_o, &component);
             if (isfinite(component.got) && isfinite(component.exact))
                 finding->max_error = fmax(finding->max_error, fabs(component.got - component.exact));
         }
@@ -461,10 +605,11 @@ void judge_output(const struct judge *judge, int64_t rows, const void *o, const 
                 .got = (double)lse[layout_row_at(&judge->layout, stride_lse, place.b, place.h, place.i)],
                 .exact = judge->exact_lse[at_lse],
                 .naive = judge->naive_lse[at_lse],
+                .tainted = row.tainted,
                 .bound = row.worst_units,
                 .grain = UNIT_F32 * (1 + row.reach),
             };
-            judge_component(finding, &block_lse, &component);
+            judge_component(finding, judge->bounds_alone ? NULL : &block_lse, &component);
         }
         if (n % JUDGE_BLOCK == JUDGE_BLOCK - 1 || n == rows - 1) {
             close_block(finding, &block_o);
@@ -490,4 +635,15 @@ void judge_each(const struct judge *judge, int64_t rows, const void *o, const in
                 see(data, &judged);
         }
     }
+}
+
+double judge_bound(const struct judge *judge, int64_t n, int64_t column)
+{
+    struct row row = row_of(judge, n, judge->problem.stride_o);
+    return bound_of(&row, judge->mass[row.at + column], column);
+}
+
+double judge_bound_lse(const struct judge *judge, int64_t n)
+{
+    return row_of(judge, n, judge->problem.stride_o).worst_units;
 }

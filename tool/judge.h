@@ -22,6 +22,9 @@ struct judge {
     double *naive, *naive_lse; /* the naive implementation */
     double *spread;            /* [row_count] sqrt(sum of P^2) / sum of P: 1 for one key, 1/sqrt(n) for n equal ones */
     double *reach;             /* [row_count] how large scores and what they are made of can be */
+    float *largest;            /* [batch, heads_kv, dim_v] max |v| */
+    bool bounds_alone;         /* made by judge_make_bounds */
+    unsigned char *tainted;    /* [batch, heads_kv] values that are not finite may reach its rows; or NULL */
 };
 
 /* What the judge found: the largest error of all, and the worst place in terms of its bound. */
@@ -35,7 +38,15 @@ struct finding {
 /* Computes what outputs are judged by, for at most about `rows` rows (0: as many as a fixed amount of work allows). */
 bool judge_make(struct judge *judge, const struct inputs *inputs, uint64_t seed, int64_t rows, int threads, char *why,
                 size_t why_size);
+
+/* The same for component bounds alone, at less than half the price. `special`: rows see values that are not finite. */
+bool judge_make_bounds(struct judge *judge, const struct inputs *inputs, uint64_t seed, int64_t rows, bool special, int threads,
+                       char *why, size_t why_size);
 void judge_free(struct judge *judge);
+
+/* The bound of one component of the O of a judged row, and of its LSE. */
+double judge_bound(const struct judge *judge, int64_t row, int64_t column);
+double judge_bound_lse(const struct judge *judge, int64_t row);
 
 /* Judges O and LSE (NULL: O alone), which have the given strides, on the first `rows` judged rows. */
 void judge_output(const struct judge *judge, int64_t rows, const void *o, const int64_t stride_o[3], const float *lse,

@@ -104,8 +104,9 @@ struct options {
     const char *format;
     const char *mutants;
     const char *clock;
-    const char *marker; /* of a worker under a tool */
-    const char *device; /* NULL: not given */
+    const char *marker;   /* of a worker under a tool */
+    const char *device;   /* NULL: not given */
+    const char *contents; /* of the tensors, see contents.h; NULL: the usual ones */
     const char *kernel;
     const char *suite;
     const char *out;

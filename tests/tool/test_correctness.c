@@ -27,6 +27,7 @@ struct flawed {
     int runs;
     uint32_t dtype; /* that it takes */
     uint64_t refuses;
+    int cover_rows;        /* problems of the covering array */
     bool single_precision; /* the flaw gets O in float32, and rounds it itself */
 };
 
@@ -127,6 +128,7 @@ static struct correctness plan_for(struct flawed *flawed, const struct problem_l
         .taker = {takes, flawed},
         .suite = problems,
         .neighbours = 6,
+        .cover_rows = flawed->cover_rows,
         .growth = default_policy.error_growth,
         .seed = tap.seed,
         .threads = 2,
@@ -185,7 +187,7 @@ static void kernels_pass(void)
 {
     static const uint32_t dtypes[] = {ATTEST_F32, ATTEST_BF16, ATTEST_F16};
     for (int n = 0; n < tap_amount(1, 2, COUNT_OF(dtypes)); n++) {
-        struct flawed right = {.dtype = dtypes[n]}, champion = {.dtype = dtypes[n]};
+        struct flawed right = {.dtype = dtypes[n], .cover_rows = 60}, champion = {.dtype = dtypes[n]};
         if (!tap_case("%s", element_name(dtypes[n])))
             continue;
         struct gate_result result = prove_with(&right, &suite, &champion);
@@ -193,8 +195,12 @@ static void kernels_pass(void)
         char *error = json_dumps(json_object_get(result.details, "error"), 0);
         tap_note("%s: %s %s", element_name(dtypes[n]), result.sentence, error);
         free(error);
-        tap_check(strstr(result.sentence, "3 problems, 6 neighbours, 17 value sets, 27 relations; worst error 0.") != NULL, "%s",
-                  result.sentence);
+        tap_check(strncmp(result.sentence, "3 problems, 6 neighbours, ", 26) == 0 &&
+                      strstr(result.sentence, " of a covering array, 17 value sets, 27 relations; worst error 0."),
+                  "%s", result.sentence);
+        const json_t *cover = json_object_get(result.details, "cover");
+        tap_check(json_integer_value(json_object_get(cover, "problems")) >= 50, "problems of the covering array");
+        tap_check(json_integer_value(json_object_get(cover, "covered")) > 100000, "triples covered");
         tap_check(count_rows(&result, "rows", "part", "suite", VERDICT_PASS) == 3, "rows of the suite");
         tap_check(count_rows(&result, "rows", "part", "neighbour", VERDICT_PASS) == 6, "rows of neighbours");
         tap_check(count_rows(&result, "values", "set", NULL, VERDICT_PASS) == value_set_count, "value sets");
@@ -257,6 +263,49 @@ static void exact_on_the_suite_only(void)
     tap_check(count_rows(&result, "rows", "part", "suite", VERDICT_FAIL) == 0, "%s", result.sentence);
     tap_check(count_rows(&result, "rows", "part", "neighbour", VERDICT_FAIL) == 3, "it stops after three failures: %s",
               result.sentence);
+    free_result(&result);
+}
+
+/* Groups of five heads are nowhere in the suite. */
+static void perturb_groups(struct inputs *inputs, struct outputs *outputs)
+{
+    if (inputs->problem.heads_q == 5 * inputs->problem.heads_kv)
+        each_row(inputs, outputs, half_percent_more);
+}
+static void wrong_in_the_array(void)
+{
+    struct flawed wrong = {.dtype = ATTEST_F32, .flaw = perturb_groups, .cover_rows = 300};
+    struct gate_result result = prove_with(&wrong, &suite, NULL);
+    tap_check(result.verdict == VERDICT_FAIL, "%s: %s", verdict_name(result.verdict), result.sentence);
+    tap_check(count_rows(&result, "rows", "part", "covering", VERDICT_FAIL) == 3, "three problems of the array: %s",
+              result.sentence);
+    /* The sentence has the problem, the seed and the contents, which are what `attest check` needs to see it again. */
+    json_t *row =
+        json_array_get(json_object_get(result.details, "rows"), json_array_size(json_object_get(result.details, "rows")) - 3);
+    const char *text = json_string_value(json_object_get(row, "problem"));
+    const char *words = json_string_value(json_object_get(row, "contents")),
+               *note = json_string_value(json_object_get(row, "note"));
+    char expected[CONTENTS_TEXT + 64], why[256];
+    snprintf(expected, sizeof expected, "seed %lld%s%s on fwd:f32:", (long long)json_integer_value(json_object_get(row, "seed")),
+             words && *words ? ", contents " : "", words ? words : "");
+    tap_check(strstr(result.sentence, expected) != NULL, "'%s' is not in: %s", expected, result.sentence);
+    struct contents contents;
+    attest_problem problem;
+    struct exam exam;
+    struct outputs outputs;
+    if (tap_check(text && words && attest_problem_parse(text, &problem, NULL, 0) == ATTEST_OK &&
+                      contents_parse(words, &contents, why, sizeof why) &&
+                      exam_make_quick(&exam, &problem, (uint64_t)json_integer_value(json_object_get(row, "seed")), &contents, 0, 1,
+                                      why, sizeof why),
+                  "%s", text ? text : "no problem")) {
+        struct finding finding = {0};
+        if (tap_check(outputs_make(&outputs, &exam.inputs), "memory")) {
+            subject_run((struct subject){run, &wrong}, &exam.inputs, exam.digest, &outputs, NULL, why, sizeof why);
+            tap_check(exam_judge(&exam, &outputs, &finding) == VERDICT_FAIL && strcmp(finding.what, note) == 0, "%s", finding.what);
+            outputs_free(&outputs);
+        }
+        exam_free(&exam);
+    }
     free_result(&result);
 }
 
@@ -481,6 +530,7 @@ int main(int argc, char **argv)
         {"neighbours are valid, taken and varied", neighbours},
         {"an output that is perturbed", perturbed},
         {"exact on the suite alone", exact_on_the_suite_only},
+        {"wrong on the covering array alone", wrong_in_the_array},
         {"NaN as wildcard", nan_as_wildcard},
         {"wrong on huge logits", wrong_on_huge_logits},
         {"bits cut off instead of rounded", cut_bits_off},

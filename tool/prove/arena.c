@@ -256,9 +256,11 @@ static size_t first_change(const struct arena *arena, const struct piece *piece,
     if (at < start)
         return at;
     for (size_t i = 0; i < piece->bytes / element; i++)
-        for (size_t j = 0; j < element && !owned[i]; j++)
-            if (bytes[start + i * element + j] != (arena->poison & 0xff))
+        if (!owned[i]) {
+            size_t j = first_other(bytes + start + i * element, element, arena->poison & 0xff);
+            if (j < element)
                 return start + i * element + j;
+        }
     return end + first_other(bytes + end, size - end, BAND_BYTE);
 }
 

@@ -2,8 +2,8 @@
  * correctness.c - right on shapes and values nobody chose.
  *
  * In this order: the problems of the suite that the kernel takes, those that will be timed with their neighbours by one row or key,
- * random neighbours of the suite's (neighbours.c), and one with more than 2^31 elements between its rows, each on inputs drawn from
- * the seed and judged against float64 (judge.c); values that break kernels (values.c), likewise; relations that need no reference
+ * random neighbours of the suite's (neighbours.c), a covering array over all fields of a problem and its contents (cover_problems.c),
+ * and one with more than 2^31 elements between its rows, each on inputs drawn from the seed and judged against float64 (judge.c); values that break kernels (values.c), likewise; relations that need no reference
  * (relations.c); and the errors of all but values and relations together against the champion's on the same inputs (precision.c).
  *
  * An input set on which the judge would accept a wrong answer proves nothing: it is drawn again, a few times, before it is
@@ -13,6 +13,8 @@
  *   "rows":      [{"part": "suite" | "timed" | "neighbour" | "far", "problem", "seed", "verdict", "max_error", "ratio", "note"}, ...]
  *   "values":    [{"set", "verdict", "ratio", "note"}, ...]           the worst of its problems
  *   "relations": [{"relation", "verdict", "note"}, ...]
+ *   "cover":     {"generator", "strength", "seed", "problems", "refused", "rows_judged", "triples", "infeasible", "covered", "large"}
+ *                what the covering array of this seed covered (cover_problems.h); its problems are in "rows" only if they fail
  *   "error":     {"p999", "bias", "champion_p999", "naive_p999", "components"}    in grains; null where there is none
  *   "not_applicable": how many problems of the suite the kernel does not take
  * A ratio is an error divided by its bound, and infinite ("inf") for a NaN in the wrong place; notes are there where there is
@@ -27,6 +29,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cover_problems.h"
+#include "covering.h"
 #include "examine.h"
 #include "precision.h"
 #include "random.h"
@@ -50,7 +54,8 @@ struct state {
     double worst; /* ratio */
     int failures, doubts;
     bool lost; /* the subject does not answer any more */
-    char first_failure[420], first_doubt[420];
+    struct cover_summary cover;
+    char first_failure[1000], first_doubt[1000];
 };
 
 /* ---- one problem ----------------------------------------------------------------------------------------------------- */
@@ -78,10 +83,10 @@ static bool going_on(const struct state *state)
 static void note(struct state *state, enum verdict verdict, const char *what, const char *problem, const char *sentence)
 {
     if (verdict == VERDICT_FAIL && state->failures++ == 0)
-        snprintf(state->first_failure, sizeof state->first_failure, "%s%s%.150s: %.200s", what, *what ? " on " : "", problem,
+        snprintf(state->first_failure, sizeof state->first_failure, "%s%s%.450s: %.240s", what, *what ? " on " : "", problem,
                  sentence);
     if (verdict == VERDICT_INCONCLUSIVE && state->doubts++ == 0)
-        snprintf(state->first_doubt, sizeof state->first_doubt, "%s%s%.150s: %.200s", what, *what ? " on " : "", problem, sentence);
+        snprintf(state->first_doubt, sizeof state->first_doubt, "%s%s%.450s: %.240s", what, *what ? " on " : "", problem, sentence);
 }
 
 static void problem_text(const attest_problem *problem, char text[ATTEST_PROBLEM_TEXT])
@@ -290,6 +295,52 @@ static void prove_far(struct state *state)
         }
 }
 
+/* ---- the covering array and large sizes ------------------------------------------------------------------------------- */
+
+static bool see_covered(void *data, const struct cover_outcome *outcome)
+{
+    struct state *state = data;
+    char text[ATTEST_PROBLEM_TEXT], contents[CONTENTS_TEXT], what[CONTENTS_TEXT + 64];
+    state->worst = fmax(state->worst, outcome->finding.ratio);
+    state->lost = outcome->verdict == VERDICT_FAIL && outcome->end != EXECUTION_DONE;
+    if (outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_NOT_APPLICABLE)
+        return going_on(state);
+    problem_text(&outcome->problem, text);
+    contents_print(&outcome->contents, contents);
+    snprintf(what, sizeof what, "seed %" PRIu64 "%s%s", outcome->seed, contents[0] ? ", contents " : "", contents);
+    json_t *row = json_pack("{s:s, s:s, s:s, s:I, s:s, s:s}", "part", outcome->part, "problem", text, "contents", contents, "seed",
+                            (json_int_t)outcome->seed, "verdict", verdict_name(outcome->verdict), "note", outcome->note);
+    json_put(row, "ratio", json_number(outcome->finding.ratio));
+    json_add(state->rows, row);
+    note(state, outcome->verdict, what, text, outcome->note);
+    return going_on(state);
+}
+
+static void prove_covering(struct state *state)
+{
+    const struct correctness *plan = state->plan;
+    struct cover_plan cover = {.subject = plan->subject,
+                               .taker = plan->taker,
+                               .seed = plan->seed,
+                               .threads = plan->threads,
+                               .rows = plan->cover_rows,
+                               .large = plan->large_rounds,
+                               .device = plan->device,
+                               .report = see_covered,
+                               .data = state};
+    if (going_on(state))
+        cover_array(&cover, &state->cover);
+}
+
+static json_t *cover_json(const struct state *state)
+{
+    const struct cover_summary *cover = &state->cover;
+    return json_pack("{s:i, s:i, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:i}", "generator", COVERING_VERSION, "strength", 3, "seed",
+                     (json_int_t)state->plan->seed, "problems", cover->problems, "refused", cover->refused, "rows_judged",
+                     (json_int_t)cover->rows_judged, "triples", (json_int_t)cover->triples, "infeasible",
+                     (json_int_t)cover->infeasible, "covered", (json_int_t)cover->covered, "large", cover->large);
+}
+
 /* ---- values and relations: on plain problems, of which there are some kinds ------------------------------------------- */
 
 /* One problem of each kind: the first alternative that the kernel takes. */
@@ -459,8 +510,9 @@ static void conclude(const struct state *state, struct gate_result *result)
         gate_say(result, VERDICT_INCONCLUSIVE,
                  "wrong answers would have passed on %d of the inputs drawn; another --seed draws others", state->left_out);
     else
-        gate_say(result, VERDICT_PASS, "%d problems, %d neighbours, %d value sets, %d relations; worst error %.2f of its bound",
-                 state->problems, state->neighbours, state->value_sets, state->relations, state->worst);
+        gate_say(result, VERDICT_PASS,
+                 "%d problems, %d neighbours, %d of a covering array, %d value sets, %d relations; worst error %.2f of its bound",
+                 state->problems, state->neighbours, state->cover.problems, state->value_sets, state->relations, state->worst);
 }
 
 void correctness_prove(const struct correctness *correctness, struct gate_result *result)
@@ -479,6 +531,7 @@ void correctness_prove(const struct correctness *correctness, struct gate_result
         prove_neighbours(state);
     }
     if (state->problems > 0 && !correctness->brief) {
+        prove_covering(state);
         prove_far(state);
         prove_values(state, values);
         prove_relations(state, relations);
@@ -486,6 +539,7 @@ void correctness_prove(const struct correctness *correctness, struct gate_result
     json_put(result->details, "rows", state->rows);
     json_put(result->details, "values", values);
     json_put(result->details, "relations", relations);
+    json_put(result->details, "cover", cover_json(state));
     json_put(result->details, "error", prove_precision(state));
     json_put(result->details, "not_applicable", json_integer(state->not_applicable));
     json_put(result->details, "left_out", json_integer(state->left_out));

@@ -16,10 +16,12 @@ struct correctness {
     const struct problem_list *suite;
     const struct problem_list *timed; /* checked too, and so are their neighbours by one; may be NULL */
     int neighbours;
-    double growth; /* of the error, see precision.h */
+    int cover_rows;   /* problems of the covering array, see cover_problems.h */
+    int large_rounds; /* of large problems */
+    double growth;    /* of the error, see precision.h */
     uint64_t seed;
     int threads;           /* of the judge */
-    bool brief;            /* problems alone: no values, no relations, no 2^31 elements */
+    bool brief;            /* problems alone: no covering array, no values, no relations, no 2^31 elements */
     bool device;           /* see relations.h */
     const char *reproduce; /* command that does all this again */
 };

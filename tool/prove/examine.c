@@ -27,6 +27,21 @@ bool exam_make(struct exam *exam, const attest_problem *problem, uint64_t seed, 
     return false;
 }
 
+bool exam_make_quick(struct exam *exam, const attest_problem *problem, uint64_t seed, const struct contents *contents, int64_t rows,
+                     int threads, char *why, size_t why_size)
+{
+    enum exit_code code;
+    *exam = (struct exam){0};
+    if (!inputs_make_with(problem, seed, contents, &exam->inputs, &code, why, why_size))
+        return false;
+    exam->digest = inputs_digest(&exam->inputs);
+    bool special = contents && contents->word[CONTENT_special];
+    if (judge_make_bounds(&exam->judge, &exam->inputs, seed, rows, special, threads, why, why_size))
+        return true;
+    exam_free(exam);
+    return false;
+}
+
 void exam_free(struct exam *exam)
 {
     judge_free(&exam->judge);
@@ -84,7 +99,7 @@ enum verdict exam_judge(const struct exam *exam, const struct outputs *outputs, 
     const attest_problem *problem = &exam->inputs.problem;
     judge_output(&exam->judge, exam->judge.row_count, outputs->o.at, problem->stride_o, outputs->lse.at, problem->stride_lse,
                  finding);
-    if (!finding->accepted || !all_finite(exam, outputs, finding))
+    if (!finding->accepted || (!exam->judge.tainted && !all_finite(exam, outputs, finding)))
         return VERDICT_FAIL;
     if (exam->controls.accepted == 0)
         return VERDICT_PASS;

@@ -23,6 +23,11 @@ struct exam {
  * `rows` rows (0: as many as a fixed amount of work allows). */
 bool exam_make(struct exam *exam, const attest_problem *problem, uint64_t seed, const struct value_set *values, int64_t rows,
                int threads, char *why, size_t why_size);
+
+/* The same with other contents (NULL: the usual ones) and component bounds alone, without controls: for many small problems. `rows` as
+ * in judge_make. */
+bool exam_make_quick(struct exam *exam, const attest_problem *problem, uint64_t seed, const struct contents *contents, int64_t rows,
+                     int threads, char *why, size_t why_size);
 void exam_free(struct exam *exam);
 
 /* One run into poisoned outputs, which were made for these inputs; `digest` is that of the inputs. PASS says that it ended, and

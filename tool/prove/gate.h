@@ -49,7 +49,7 @@ struct proof {
 /* What a gate found. `details` and `artefacts` are made by the caller as empty objects. */
 struct gate_result {
     enum verdict verdict;
-    char sentence[640]; /* always there: what was proven, what failed, or what is missing and how to get it */
+    char sentence[1200]; /* always there: what was proven, what failed, or what is missing and how to get it */
     json_t *details;    /* numbers and findings; what each gate puts here is described at the head of its file */
     json_t *artefacts;  /* name -> path of a file in proof->folder; the recorder replaces paths by digests */
     double seconds;

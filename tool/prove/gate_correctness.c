@@ -71,6 +71,8 @@ void gate_correctness(struct proof *proof, struct gate_result *result)
         .suite = &proof->suite,
         .timed = &proof->timed,
         .neighbours = (int)proof->policy.neighbours,
+        .cover_rows = (int)proof->policy.cover_rows,
+        .large_rounds = (int)proof->policy.large_rounds,
         .growth = proof->policy.error_growth,
         .seed = proof->seed,
         .threads = proof->threads,

@@ -1,0 +1,558 @@
+/*
+ * The problems that the correctness gate draws by itself: the table of fields has everything that a problem has, the array covers every
+ * triple that it can, and kernels that are wrong under one condition, on one field or two, are found by some problem of the array.
+ */
+#include "prove/cover_problems.h"
+#include "prove/covering.h"
+#include "prove/examine.h"
+#include "prove/problem_space.h"
+#include "random.h"
+#include "tap.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the table ----------------------------------------------------------------------------------------------------------- */
+
+/* Whether a field of the table names this member or flag among those that it covers. */
+static bool is_covered(const char *word)
+{
+    size_t length = strlen(word);
+    for (int f = 0; f < FIELD_COUNT; f++)
+        for (const char *at = field_covers(f); (at = strstr(at, word)); at += length)
+            if ((at == field_covers(f) || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+                return true;
+    return false;
+}
+
+static void every_member(void)
+{
+#define MEMBER(type, name)                                                                                                         \
+    {                                                                                                                              \
+#name, offsetof(type, name), sizeof(((type *)0)->name)                                                                     \
+    }
+#define OF_PROBLEM(name) MEMBER(attest_problem, name)
+#define OF_TENSORS(name) MEMBER(attest_tensors, name)
+    static const struct {
+        const char *name;
+        size_t at, size;
+    } problem[] = {OF_PROBLEM(size),       OF_PROBLEM(flags),       OF_PROBLEM(op),           OF_PROBLEM(dtype),
+                   OF_PROBLEM(dtype_o),    OF_PROBLEM(dtype_bias),  OF_PROBLEM(batch),        OF_PROBLEM(heads_q),
+                   OF_PROBLEM(heads_kv),   OF_PROBLEM(seq_q),       OF_PROBLEM(seq_kv),       OF_PROBLEM(dim),
+                   OF_PROBLEM(dim_v),      OF_PROBLEM(total_q),     OF_PROBLEM(total_kv),     OF_PROBLEM(page_size),
+                   OF_PROBLEM(page_count), OF_PROBLEM(window_left), OF_PROBLEM(window_right), OF_PROBLEM(scale),
+                   OF_PROBLEM(softcap),    OF_PROBLEM(stride_q),    OF_PROBLEM(stride_k),     OF_PROBLEM(stride_v),
+                   OF_PROBLEM(stride_o),   OF_PROBLEM(stride_lse),  OF_PROBLEM(stride_bias),  OF_PROBLEM(stride_page_table)},
+      tensors[] = {OF_TENSORS(size),
+                   OF_TENSORS(q),
+                   OF_TENSORS(k),
+                   OF_TENSORS(v),
+                   OF_TENSORS(o),
+                   OF_TENSORS(lse),
+                   OF_TENSORS(bias),
+                   OF_TENSORS(alibi_slopes),
+                   OF_TENSORS(sinks),
+                   OF_TENSORS(cu_seqlens_q),
+                   OF_TENSORS(cu_seqlens_kv),
+                   OF_TENSORS(kv_lengths),
+                   OF_TENSORS(page_table)};
+    static const char *const flags[] = {"CAUSAL",    "BOTTOM_RIGHT", "WINDOW_LEFT", "WINDOW_RIGHT", "SOFTCAP",
+                                        "ALIBI",     "BIAS",         "SINK",        "LSE",          "VARLEN_Q",
+                                        "VARLEN_KV", "KV_LENGTHS",   "PAGED",       "INVARIANT"};
+    static const char *const constant[] = {"size", "op", "flags"}; /* the flags are looked at one by one */
+    size_t end = 0;
+    for (int n = 0; n < COUNT_OF(problem) + COUNT_OF(tensors); n++) {
+        bool second = n >= COUNT_OF(problem);
+        const char *name = second ? tensors[n - COUNT_OF(problem)].name : problem[n].name;
+        size_t at = second ? tensors[n - COUNT_OF(problem)].at : problem[n].at;
+        bool is_constant = false;
+        if (n == COUNT_OF(problem)) {
+            tap_check(end == sizeof(attest_problem), "attest_problem has members behind stride_page_table");
+            end = 0;
+        }
+        tap_check(at == end, "there is a member before %s that this list does not have", name);
+        end += second ? tensors[n - COUNT_OF(problem)].size : problem[n].size;
+        for (int i = 0; i < COUNT_OF(constant); i++)
+            is_constant = is_constant || strcmp(constant[i], name) == 0;
+        tap_check(is_constant || is_covered(name), "no field of the table covers %s", name);
+    }
+    tap_check(end == sizeof(attest_tensors), "attest_tensors has members behind page_table");
+    for (int n = 0; n < COUNT_OF(flags); n++)
+        tap_check(is_covered(flags[n]), "no field of the table covers ATTEST_%s", flags[n]);
+    attest_problem unknown;
+    attest_problem_init(&unknown, ATTEST_F32, 1, 1, 1, 1, 1, 1);
+    unknown.flags = UINT64_C(1) << COUNT_OF(flags);
+    tap_check(attest_problem_check(&unknown, NULL, 0) != ATTEST_OK, "there is a flag that this list does not have");
+}
+
+/* ---- the generator ------------------------------------------------------------------------------------------------------- */
+
+/* Levels of fields next to each other must not both be their last. */
+static bool small_agree(const void *data, int a, int la, int b, int lb)
+{
+    const struct covering_space *space = data;
+    return !(abs(a - b) == 1 && la == space->levels[a] - 1 && lb == space->levels[b] - 1);
+}
+
+static struct covering_space small_space(void)
+{
+    struct covering_space space = {.fields = 9, .agree = small_agree, .most = 5.5, .usual = 3};
+    for (int f = 0; f < space.fields; f++) {
+        space.levels[f] = 2 + f % 4;
+        for (int l = 0; l < space.levels[f]; l++)
+            space.work[f][l] = l == 3 ? 2 : 0;
+    }
+    return space;
+}
+
+static void whole_coverage(void)
+{
+    struct covering_space space = small_space();
+    space.data = &space;
+    bool all[COVERING_FIELDS];
+    memset(all, true, sizeof all);
+    struct covering *covering = covering_make(&space, tap.seed);
+    int rows[2000][COVERING_FIELDS], count = 0;
+    while (count < 2000 &&
+           covering_counts(covering).covered + covering_counts(covering).infeasible < covering_counts(covering).triples &&
+           covering_next(covering, rows[count]))
+        covering_mark(covering, rows[count++], all);
+    int64_t missing = 0, infeasible = 0;
+    for (int a = 0; a < space.fields; a++)
+        for (int b = a + 1; b < space.fields; b++)
+            for (int c = b + 1; c < space.fields; c++)
+                for (int n = 0; n < space.levels[a] * space.levels[b] * space.levels[c]; n++) {
+                    int la = n % space.levels[a], lb = n / space.levels[a] % space.levels[b],
+                        lc = n / space.levels[a] / space.levels[b];
+                    bool feasible = small_agree(&space, a, la, b, lb) && small_agree(&space, b, lb, c, lc) &&
+                                    space.work[a][la] + space.work[b][lb] + space.work[c][lc] <= space.most,
+                         found = false;
+                    for (int r = 0; r < count && !found; r++)
+                        found = rows[r][a] == la && rows[r][b] == lb && rows[r][c] == lc;
+                    tap_check(found == covering_has(covering, a, la, b, lb, c, lc), "a triple is counted wrongly");
+                    tap_check(feasible || !found, "a row has what cannot be");
+                    missing += feasible && !found;
+                    infeasible += !feasible;
+                }
+    tap_check(missing == 0, "%lld triples of %d rows are missing", (long long)missing, count);
+    tap_check(infeasible == covering_counts(covering).infeasible, "%lld infeasible", (long long)infeasible);
+    tap_check(count < 250, "%d rows", count);
+    for (int r = 0; r < count; r++) {
+        double work = 0;
+        for (int f = 0; f < space.fields; f++)
+            work += space.work[f][rows[r][f]];
+        tap_check(work <= space.most, "too much work");
+    }
+    covering_free(covering);
+}
+
+static bool takes_all(const void *data, const attest_problem *problem)
+{
+    return !data || problem->dtype == *(const uint32_t *)data;
+}
+
+/* Rows of problems: valid, the same for the same seed, others for another; and how much they cover. */
+static void problems_of_rows(void)
+{
+    struct problem_space space;
+    bool all[COVERING_FIELDS];
+    memset(all, true, sizeof all);
+    problem_space_make(&space, (struct taker){takes_all, NULL}, 1.5e5, 4e6);
+    struct covering *covering[3] = {covering_make(&space.covering, 1), covering_make(&space.covering, 1),
+                                    covering_make(&space.covering, 2)};
+    int same = 0, drawn = 0, rows = tap_amount(50, 700, 4000);
+    for (int n = 0; n < rows; n++) {
+        int row[3][COVERING_FIELDS];
+        attest_problem problem, again;
+        struct contents contents, contents_again;
+        for (int i = 0; i < 3; i++)
+            if (tap_check(covering_next(covering[i], row[i]), "no row"))
+                covering_mark(covering[i], row[i], all);
+        tap_check(memcmp(row[0], row[1], sizeof row[0]) == 0, "the same seed gives another row");
+        same += memcmp(row[0], row[2], sizeof row[0]) == 0;
+        if (!problem_space_draw(&space, row[0], (uint64_t)n, &problem, &contents))
+            continue;
+        drawn++;
+        tap_check(attest_problem_check(&problem, NULL, 0) == ATTEST_OK, "a problem that the library refuses");
+        problem_space_draw(&space, row[0], (uint64_t)n, &again, &contents_again);
+        tap_check(memcmp(&problem, &again, sizeof problem) == 0 && memcmp(&contents, &contents_again, sizeof contents) == 0,
+                  "the same seed gives another problem");
+        char text[CONTENTS_TEXT], why[256];
+        contents_print(&contents, text);
+        tap_check(contents_parse(text, &contents_again, why, sizeof why) && !memcmp(&contents, &contents_again, sizeof contents),
+                  "%s does not parse to itself", text);
+    }
+    struct covering_count count = covering_counts(covering[0]);
+    double share = (double)count.covered / (double)(count.triples - count.infeasible);
+    tap_note("%d rows cover %.1f %% of %lld triples, %lld infeasible", rows, 100 * share, (long long)count.triples,
+             (long long)count.infeasible);
+    tap_check(same == 0, "%d rows are the same for another seed", same);
+    tap_check(drawn > rows * 85 / 100, "%d of %d rows are problems", drawn, rows);
+    if (!tap.quick)
+        tap_check(share > 0.6, "%.3f of the triples", share);
+    for (int i = 0; i < 3; i++)
+        covering_free(covering[i]);
+}
+
+/* ---- planted bugs --------------------------------------------------------------------------------------------------------- */
+
+/* A kernel that is wrong where a condition holds: on which problems, and on which of their rows. */
+struct bug {
+    const char *name;
+    bool (*when)(const struct inputs *in);
+    bool (*where)(const struct inputs *in, int64_t b, int64_t h, int64_t i); /* NULL: everywhere */
+};
+
+#define P            (&in->problem)
+#define HAS(flag)    ((P->flags & ATTEST_##flag) != 0)
+#define GROUP        (P->heads_q / P->heads_kv)
+#define WHEN(name)   static bool name(const struct inputs *in)
+#define WHERE(name)  static bool name(const struct inputs *in, int64_t b, int64_t h, int64_t i)
+#define UNUSED_PLACE ((void)in, (void)b, (void)h, (void)i)
+
+WHEN(always)
+{
+    return in != NULL;
+}
+WHERE(head_past_8)
+{
+    UNUSED_PLACE;
+    return h > 8;
+}
+WHERE(batch_past_8)
+{
+    UNUSED_PLACE;
+    return b > 8;
+}
+WHERE(batch_and_head_past_16)
+{
+    UNUSED_PLACE;
+    return b > 16 && h > 16;
+}
+WHERE(row_past_1100)
+{
+    UNUSED_PLACE;
+    return i > 1100;
+}
+WHERE(last_row_of_many)
+{
+    UNUSED_PLACE;
+    return i == P->seq_q - 1 && i > 64 && i % 64 == 0;
+}
+WHEN(group_of_5)
+{
+    return GROUP == 5;
+}
+WHEN(group_of_6)
+{
+    return GROUP == 6;
+}
+WHEN(group_of_7)
+{
+    return GROUP == 7;
+}
+WHEN(group_past_16)
+{
+    return GROUP > 16;
+}
+WHEN(pages_of_128)
+{
+    return P->page_size == 128;
+}
+WHEN(odd_pages_and_window)
+{
+    return HAS(PAGED) && P->page_size % 2 && HAS(WINDOW_LEFT) && P->window_left > 1;
+}
+WHEN(large_pages_with_bias)
+{
+    return P->page_size > 64 && HAS(BIAS);
+}
+WHEN(keys_past_8k)
+{
+    return P->seq_kv > 8192;
+}
+WHEN(fractional_softcap)
+{
+    return HAS(SOFTCAP) && P->softcap < 1 && P->softcap > 0.01f;
+}
+WHEN(tiny_softcap)
+{
+    return HAS(SOFTCAP) && P->softcap < 0.001f;
+}
+WHEN(huge_softcap)
+{
+    return HAS(SOFTCAP) && P->softcap > 1e15f;
+}
+WHEN(scale_of_0)
+{
+    return P->scale == 0;
+}
+WHEN(negative_scale_and_softcap)
+{
+    return P->scale < 0 && HAS(SOFTCAP);
+}
+WHERE(negative_slope)
+{
+    UNUSED_PLACE;
+    return in->slopes && in->slopes[h] < 0;
+}
+WHERE(zero_slope)
+{
+    UNUSED_PLACE;
+    return in->slopes && in->slopes[h] == 0;
+}
+WHEN(key_stride_of_bias)
+{
+    return HAS(BIAS) && P->stride_bias[3] > 1 && P->stride_bias[2] > 1;
+}
+WHEN(key_stride_negative)
+{
+    return HAS(BIAS) && P->stride_bias[3] < 0;
+}
+WHEN(bias_without_keys)
+{
+    return HAS(BIAS) && P->stride_bias[3] == 0;
+}
+WHEN(broadcast_q)
+{
+    return P->stride_q[1] == 0 && P->heads_q > 1;
+}
+WHEN(broadcast_rows_of_q)
+{
+    return P->stride_q[2] == 0 && P->seq_q > 1;
+}
+WHEN(broadcast_v)
+{
+    return P->stride_v[0] == 0 && P->batch > 1 && !HAS(VARLEN_KV);
+}
+WHEN(f16_past_256)
+{
+    return P->dtype == ATTEST_F16 && P->dim > 256;
+}
+WHEN(window_past_1000)
+{
+    return HAS(WINDOW_LEFT) && P->window_left > 1000 && P->window_left < 5000;
+}
+WHEN(window_past_31_bits)
+{
+    return HAS(WINDOW_RIGHT) && P->window_right > INT32_MAX;
+}
+WHEN(sink_and_split)
+{
+    return HAS(SINK) && P->seq_q <= 64 && P->seq_kv > 1024;
+}
+WHEN(alibi_and_split)
+{
+    return HAS(ALIBI) && P->seq_q <= 64 && P->seq_kv > 1024;
+}
+WHEN(bias_and_split)
+{
+    return HAS(BIAS) && P->seq_q <= 64 && P->seq_kv > 1024;
+}
+WHEN(pages_and_split)
+{
+    return HAS(PAGED) && P->seq_q <= 64 && P->seq_kv > 1024;
+}
+WHEN(bias_on_pages)
+{
+    return HAS(BIAS) && HAS(PAGED);
+}
+WHEN(wide_table)
+{
+    return HAS(PAGED) && P->stride_page_table > 1 + (P->seq_kv + P->page_size - 1) / P->page_size;
+}
+WHEN(rows_before_the_first)
+{
+    return HAS(VARLEN_Q) && in->cu_q[0] > 0;
+}
+WHEN(keys_before_the_first)
+{
+    return HAS(VARLEN_KV) && in->cu_kv[0] > 0;
+}
+WHEN(first_sequences_empty)
+{
+    return HAS(KV_LENGTHS) && P->batch > 3 && !in->lengths[0] && !in->lengths[1] && in->lengths[P->batch - 1];
+}
+WHEN(lengths_of_packed)
+{
+    return HAS(VARLEN_KV) && HAS(KV_LENGTHS);
+}
+WHEN(values_wider)
+{
+    return P->dim_v > P->dim && HAS(CAUSAL) && !HAS(LSE);
+}
+WHEN(o_in_f32_with_gaps)
+{
+    return P->dtype_o != P->dtype && P->stride_o[2] % 2 && P->dim_v > 1;
+}
+WHEN(lse_row_stride)
+{
+    return HAS(LSE) && P->stride_lse[2] < 0;
+}
+WHEN(f32_bias_transposed)
+{
+    return HAS(BIAS) && P->dtype_bias != P->dtype && P->stride_bias[2] == 1 && P->seq_q > 2;
+}
+WHEN(invariant_and_sink)
+{
+    return HAS(INVARIANT) && HAS(SINK);
+}
+WHERE(absent_sink)
+{
+    UNUSED_PLACE;
+    return in->sinks && in->sinks[h] == -INFINITY;
+}
+WHEN(odd_dims_in_pages)
+{
+    return P->dim % 8 && HAS(PAGED) && P->dtype != ATTEST_F32;
+}
+/* What a kernel that looks at the first number of V to know the rest takes for small. */
+WHEN(small_values)
+{
+    return P->batch && P->seq_kv > 8 && in->v.bytes && fabsf(element_load(in->v.at, P->dtype, 0)) < 0.02f;
+}
+
+#undef P
+#undef HAS
+#undef GROUP
+
+static const struct bug bugs[] = {
+    {"heads past 8", always, head_past_8},
+    {"sequences past 8", always, batch_past_8},
+    {"sequences and heads past 16", always, batch_and_head_past_16},
+    {"rows past 1,100", always, row_past_1100},
+    {"the one row behind a tile", always, last_row_of_many},
+    {"groups of 5", group_of_5, NULL},
+    {"groups of 6", group_of_6, NULL},
+    {"groups of 7", group_of_7, NULL},
+    {"groups past 16", group_past_16, NULL},
+    {"pages of 128", pages_of_128, NULL},
+    {"odd pages in a window", odd_pages_and_window, NULL},
+    {"large pages with a bias", large_pages_with_bias, NULL},
+    {"keys past 8k", keys_past_8k, NULL},
+    {"a fractional softcap", fractional_softcap, NULL},
+    {"a tiny softcap", tiny_softcap, NULL},
+    {"a huge softcap", huge_softcap, NULL},
+    {"a scale of 0", scale_of_0, NULL},
+    {"a negative scale with a softcap", negative_scale_and_softcap, NULL},
+    {"negative slopes", always, negative_slope},
+    {"slopes of 0", always, zero_slope},
+    {"a key stride in the bias", key_stride_of_bias, NULL},
+    {"a negative key stride in the bias", key_stride_negative, NULL},
+    {"a bias of one number a row", bias_without_keys, NULL},
+    {"Q broadcast over heads", broadcast_q, NULL},
+    {"Q broadcast over rows", broadcast_rows_of_q, NULL},
+    {"V broadcast over sequences", broadcast_v, NULL},
+    {"f16 at D > 256", f16_past_256, NULL},
+    {"a window past 1,000", window_past_1000, NULL},
+    {"a window past 2^31", window_past_31_bits, NULL},
+    {"a sink with split keys", sink_and_split, NULL},
+    {"ALiBi with split keys", alibi_and_split, NULL},
+    {"a bias with split keys", bias_and_split, NULL},
+    {"pages with split keys", pages_and_split, NULL},
+    {"a bias on pages", bias_on_pages, NULL},
+    {"a wide page table", wide_table, NULL},
+    {"rows before the first sequence", rows_before_the_first, NULL},
+    {"keys before the first sequence", keys_before_the_first, NULL},
+    {"empty sequences first", first_sequences_empty, NULL},
+    {"lengths of packed keys", lengths_of_packed, NULL},
+    {"wide V, causal, without LSE", values_wider, NULL},
+    {"O in f32 with odd gaps", o_in_f32_with_gaps, NULL},
+    {"LSE backwards", lse_row_stride, NULL},
+    {"an f32 bias transposed", f32_bias_transposed, NULL},
+    {"invariant with a sink", invariant_and_sink, NULL},
+    {"a sink of -inf", always, absent_sink},
+    {"odd dims in pages", odd_dims_in_pages, NULL},
+    {"a V that begins small", small_values, NULL},
+};
+
+/* One pass over the array serves all bugs: each problem is run by the first bug of those not yet found whose condition holds. */
+struct hunt {
+    bool found[COUNT_OF(bugs)];
+    int tried[COUNT_OF(bugs)]; /* problems on which the bug was there and was not seen */
+    int planted;               /* in the last run; -1: none */
+    int left, problems, wrongly;
+    char wrong[256];
+};
+
+/* Every row that the bug is on gets twice its O with the other sign. False if that changes nothing. */
+static bool plant(const struct bug *bug, const struct inputs *inputs, struct outputs *outputs)
+{
+    const attest_problem *problem = &inputs->problem;
+    bool changed = false;
+    if (!bug->when(inputs))
+        return false;
+    for (int64_t b = 0; b < problem->batch; b++)
+        for (int64_t h = 0; h < problem->heads_q; h++)
+            for (int64_t i = 0; i < layout_rows(&inputs->layout, b); i++) {
+                int64_t at = layout_row_at(&inputs->layout, problem->stride_o, b, h, i);
+                for (int64_t d = 0; d < problem->dim_v && (!bug->where || bug->where(inputs, b, h, i)); d++) {
+                    float value = element_load(outputs->o.at, problem->dtype_o, at + d);
+                    element_store(outputs->o.at, problem->dtype_o, at + d, -2 * value);
+                    changed = changed || (value != 0 && isfinite(value));
+                }
+            }
+    return changed;
+}
+
+static struct execution run_planted(void *data, const struct inputs *inputs, struct outputs *outputs)
+{
+    struct hunt *hunt = data;
+    struct library_kernel kernel = {.threads = 1, .rubbish = 0xff};
+    struct subject library = library_subject(&kernel);
+    struct execution execution = library.run(library.data, inputs, outputs);
+    hunt->planted = -1;
+    hunt->problems++;
+    for (int n = 0; n < COUNT_OF(bugs) && hunt->planted < 0 && execution.end == EXECUTION_DONE; n++)
+        if (!hunt->found[n] && plant(&bugs[n], inputs, outputs))
+            hunt->planted = n;
+    return execution;
+}
+
+static bool see(void *data, const struct cover_outcome *outcome)
+{
+    struct hunt *hunt = data;
+    if (outcome->verdict == VERDICT_FAIL && hunt->planted >= 0) {
+        hunt->found[hunt->planted] = true;
+        hunt->left--;
+    } else if (outcome->verdict == VERDICT_FAIL) {
+        hunt->wrongly++;
+        attest_problem_print(&outcome->problem, hunt->wrong, sizeof hunt->wrong);
+    } else if (hunt->planted >= 0) {
+        hunt->tried[hunt->planted]++;
+    }
+    hunt->planted = -1;
+    return hunt->left > 0;
+}
+
+static void planted_bugs(void)
+{
+    struct hunt hunt = {.left = COUNT_OF(bugs), .planted = -1};
+    struct cover_plan plan = {.subject = {run_planted, &hunt},
+                              .taker = {takes_all, NULL},
+                              .seed = tap.seed,
+                              .threads = 1,
+                              .rows = tap_amount(100, 1500, 4000),
+                              .report = see,
+                              .data = &hunt};
+    struct cover_summary summary = {0};
+    cover_array(&plan, &summary);
+    tap_note("%d of %d bugs found within %d problems", COUNT_OF(bugs) - hunt.left, COUNT_OF(bugs), hunt.problems);
+    tap_check(hunt.wrongly == 0, "a right kernel was called wrong, last on %s", hunt.wrong);
+    for (int n = 0; n < COUNT_OF(bugs) && !tap.quick; n++)
+        tap_check(hunt.found[n], "wrong with %s, and not found; there was no telling on %d problems", bugs[n].name, hunt.tried[n]);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tap_test tests[] = {
+        {"every member of a problem is in the table of fields", every_member},
+        {"every triple that can be is covered", whole_coverage},
+        {"rows are problems, and come again with their seed", problems_of_rows},
+        {"kernels that are wrong under a condition are found", planted_bugs},
+    };
+    return tap_main(argc, argv, tests, sizeof tests / sizeof *tests);
+}

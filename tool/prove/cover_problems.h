@@ -1,0 +1,55 @@
+/*
+ * cover_problems.h - the problems of the correctness gate that a table of all fields makes (problem_fields.def): a covering array of
+ * strength 3, every row of every problem judged; and problems of the sizes that users run, judged at both ends of every wrap.
+ */
+#ifndef ATTEST_COVER_PROBLEMS_H
+#define ATTEST_COVER_PROBLEMS_H
+
+#include "contents.h"
+#include "executor.h"
+#include "judge.h"
+#include "neighbours.h"
+#include "verdict.h"
+
+/* One problem, and what came of it. */
+struct cover_outcome {
+    const char *part; /* "covering", "empty", "large" */
+    attest_problem problem;
+    struct contents contents;
+    uint64_t seed;
+    enum verdict verdict;
+    enum execution_end end;
+    struct finding finding;
+    char note[400];
+};
+
+struct cover_plan {
+    struct subject subject;
+    struct taker taker;
+    uint64_t seed;
+    int threads; /* of the judge */
+    int rows;    /* problems of the covering array */
+    int large;   /* rounds of large problems */
+    bool device; /* of a GPU: larger problems cost less */
+    /* Told of every problem. Returns whether to go on. */
+    bool (*report)(void *data, const struct cover_outcome *outcome);
+    void *data;
+};
+
+struct cover_summary {
+    int problems, large, refused; /* examined; of large sizes; drawn and not taken by the kernel or the library */
+    int64_t triples, infeasible, covered;
+    int64_t rows_judged;
+};
+
+/* Examines problems of the covering array. */
+void cover_array(const struct cover_plan *plan, struct cover_summary *summary);
+
+/* Examines large problems. */
+void cover_large(const struct cover_plan *plan, struct cover_summary *summary);
+
+/* Makes inputs, runs the subject, judges all rows, or about `rows` of them if that is not 0; fills verdict, end, finding and note. If
+ * `observed` is not NULL it says which fields of `row` show. Returns the number of rows that were judged. */
+int64_t cover_examine(const struct cover_plan *plan, struct cover_outcome *outcome, int64_t rows, const int *row, bool *observed);
+
+#endif

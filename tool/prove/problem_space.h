@@ -1,0 +1,46 @@
+/*
+ * problem_space.h - problems by the levels of their fields (problem_fields.def): which levels can meet, and the problem and the
+ * contents of its tensors that a row of levels stands for.
+ */
+#ifndef ATTEST_PROBLEM_SPACE_H
+#define ATTEST_PROBLEM_SPACE_H
+
+#include "contents.h"
+#include "covering.h"
+#include "neighbours.h"
+
+enum problem_field {
+#define WHOLE(name, covers, ...)  FIELD_##name,
+#define REAL(name, covers, ...)   FIELD_##name,
+#define CHOICE(name, covers, ...) FIELD_##name,
+#define FILLED(name, covers)      FIELD_##name,
+#include "problem_fields.def"
+#undef WHOLE
+#undef REAL
+#undef CHOICE
+#undef FILLED
+    FIELD_COUNT
+};
+
+const char *field_name(int field);
+const char *field_covers(int field);
+int field_levels(int field);
+const char *field_level_name(int field, int level);
+
+/* The space of problems that a kernel takes. Levels that it refuses, asked on a small problem, are in no row. Multiplications of one
+ * evaluation by the oracle stay within `most`, and within `usual` where the levels allow it: values inside of them are then drawn
+ * smaller. */
+struct problem_space {
+    struct covering_space covering;
+    bool refused[COVERING_FIELDS][COVERING_LEVELS];
+    struct taker taker;
+    double usual;
+};
+void problem_space_make(struct problem_space *space, struct taker taker, double usual, double most);
+
+/* A problem of these levels, with values drawn from the seed. False if the library or the kernel does not take what was drawn, or its
+ * tensors are too large. */
+bool problem_space_draw(const struct problem_space *space, const int row[COVERING_FIELDS], uint64_t seed, attest_problem *problem,
+                        struct contents *contents);
+
+#endif
