@@ -81,6 +81,7 @@ int main(int argc, char **argv)
                                           .evidence = "evidence",
                                           .state = ".attest",
                                           .mutants = "mutants",
+                                          .survivors = "docs/survivors.md",
                                           .generations = 8,
                                           .population = 6,
                                           .proposer_seconds = 120}};

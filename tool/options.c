@@ -112,9 +112,13 @@ const struct option_spec option_specs[] = {
      "Make mutants of kernels whose name matches this pattern, or of this .c or .cu file. The default is every CPU kernel that "
      "runs here.",
      CMD_SELFTEST, OPTION_TEXT, FIELD(of), 0, 0},
+    {"survivors", "FILE", "Where survivors are explained. The default is docs/survivors.md.", CMD_SELFTEST, OPTION_TEXT,
+     FIELD(survivors), 0, 0},
     {"only-mutant", "K", "Of the mutants of --generate, try number K alone.", CMD_SELFTEST, OPTION_INTEGER, FIELD(only_mutant), 1,
      INT64_C(1) << 40},
-    {"least", "PERCENT", "Exit with 1 if less than this part of the mutants that are not equivalent was killed. The default is 0.",
+    {"least", "PERCENT",
+     "Exit with 1 if less than this part of the mutants was killed, those aside that have the same image or are explained as "
+     "equivalent. The default is 0.",
      CMD_SELFTEST, OPTION_INTEGER, FIELD(least), 0, 100},
     {"jobs", "N", "Try N mutants at once. The default is the number of processors.", CMD_SELFTEST, OPTION_INTEGER, FIELD(jobs), 1,
      64},

@@ -87,7 +87,7 @@ struct options {
     int64_t generations, population;
     int64_t generate, only_mutant, jobs; /* 0: not given */
     int64_t least;                       /* percent */
-    const char *of;
+    const char *of, *survivors;
     double budget; /* seconds; 0: no limit */
     double proposer_seconds;
     const char *proposer, *strategy, *export;

@@ -112,8 +112,10 @@ static void test_operators(void)
         {"statement_dropped", "{ a = b; int c = 1; f(c); if (d) e++; }",
          "{ (void)0; int c = 1; f(c); if (d) e++; }|{ a = b; int c = 1; (void)0; if (d) e++; }|{ a = b; int c = 1; f(c); if (d) "
          "(void)0; }|"},
-        {"statements_swapped", "{ a = b;\n  c = d; int e; }", "{ c = d;\n  a = b; int e; }|"},
-        {"statements_swapped", "{ a = b;\n#else\n  c = d; }", ""}, /* two sides of a condition */
+        {"statements_swapped", "{ a = b;\n  c = a; int e; }", "{ c = a;\n  a = b; int e; }|"},
+        {"statements_swapped", "{ f(x->y, 1); b = x->y; }", "{ b = x->y; f(x->y, 1); }|"},
+        {"statements_swapped", "{ x->a = b; x->c = d; }", ""},     /* neither needs the other */
+        {"statements_swapped", "{ a = b;\n#else\n  c = a; }", ""}, /* two sides of a condition */
         {"jump_dropped", "{ while (a) { break; } return; }",
          "{ while (a) { (void)0; } return; }|{ while (a) { continue; } return; }|{ while (a) { break; } (void)0; }|"},
         {"term_dropped", "x = a * b[1] + (float)f(c);",

@@ -19,6 +19,7 @@
 
 #include "evidence/member.h"
 #include "evidence/objects.h"
+#include "explained.h"
 #include "mutant_trial.h"
 #include "prove/gate.h"
 #include "random.h"
@@ -30,7 +31,8 @@ struct measurement {
     struct session *session;
     struct mutant_field field;
     char shared[512];
-    json_t *results; /* by number, as text: what is known, from the file or from this run */
+    json_t *results;   /* by number, as text: what is known, from the file or from this run */
+    json_t *explained; /* survivors that somebody has looked at: explained.h */
     FILE *file;
     int64_t wanted; /* mutants that compile */
 };
@@ -220,10 +222,26 @@ static int64_t run_all(struct measurement *measurement)
 
 struct tally {
     int killed, equivalent, survived, lost, by_gate[16];
+    int explained[3], unexplained; /* of the survivors */
 };
+static const char *const explanations[] = {"equivalent", "within-the-bound", "gap"};
 
-static void tally_add(struct tally *tally, const json_t *row)
+/* The class that somebody has put a survivor in; "" if nobody has. */
+static const char *explanation(const struct measurement *measurement, const json_t *row)
 {
+    char key[EXPLAINED_KEY];
+    explained_key(text_at(row, "diff"), key);
+    return text_at(measurement->explained, key);
+}
+
+static void tally_add(const struct measurement *measurement, struct tally *tally, const json_t *row)
+{
+    if (text_is(row, "outcome", MUTANT_SURVIVED)) {
+        const char *class = explanation(measurement, row);
+        tally->unexplained += !*class;
+        for (int i = 0; i < COUNT_OF(explanations); i++)
+            tally->explained[i] += strcmp(class, explanations[i]) == 0;
+    }
     tally->killed += text_is(row, "outcome", MUTANT_KILLED);
     tally->equivalent += text_is(row, "outcome", MUTANT_EQUIVALENT);
     tally->survived += text_is(row, "outcome", MUTANT_SURVIVED);
@@ -271,7 +289,7 @@ static void print_classes(const struct measurement *measurement, int64_t last, s
         for (int64_t n = 1; n <= last; n++) {
             const json_t *row = json_object_get(measurement->results, number_text(n));
             if (counts(row) && text_is(row, "class", class))
-                tally_add(&tally, row);
+                tally_add(measurement, &tally, row);
         }
         if (tally.killed + tally.equivalent + tally.survived + tally.lost > 0)
             report_row(report, tally_row(class, &tally));
@@ -291,11 +309,12 @@ static void add_lines(json_t *notes, const char *text)
 
 static void print_survivors(const struct measurement *measurement, int64_t last)
 {
-    static const struct column columns[] = {{"number", "mutant", 6},       {"outcome", "outcome", -9}, {"gate", "gate", -11},
-                                            {"operator", "operator", -21}, {"kernel", "kernel", -22},  {"place", "place", -30}};
+    static const struct column columns[] = {
+        {"number", "mutant", 6},   {"outcome", "outcome", -9},      {"gate", "gate", -11}, {"operator", "operator", -21},
+        {"kernel", "kernel", -22}, {"explained", "explained", -16}, {"key", "key", -12},   {"place", "place", -30}};
     const struct options *options = &measurement->session->options;
     struct report *report = &measurement->session->report;
-    report_table(report, "survivors", columns, COUNT_OF(columns), NULL);
+    report_table(report, "survived", columns, COUNT_OF(columns), NULL);
     for (int64_t n = 1; n <= last; n++) {
         json_t *row = json_object_get(measurement->results, number_text(n));
         bool shown = options->only_mutant ? n == options->only_mutant
@@ -304,6 +323,10 @@ static void print_survivors(const struct measurement *measurement, int64_t last)
             continue;
         json_t *copy = json_copy(row), *notes = json_array(), *why;
         size_t i;
+        char key[EXPLAINED_KEY];
+        explained_key(text_at(row, "diff"), key);
+        json_put(copy, "key", json_string(key));
+        json_put(copy, "explained", json_string(explanation(measurement, row)));
         json_put(copy, "place", json_text("%s:%d", text_at(row, "file"), (int)json_integer_value(json_object_get(row, "line"))));
         if (*text_at(row, "sentence"))
             json_add(notes, json_text("%s", text_at(row, "sentence")));
@@ -342,7 +365,7 @@ static enum exit_code conclude(const struct measurement *measurement, int64_t la
         audited += json_is_true(json_object_get(row, "audited"));
         disagreed += json_is_true(json_object_get(row, "audited")) && !text_is(row, "outcome", MUTANT_KILLED);
         if (counts(row))
-            tally_add(&all, row);
+            tally_add(measurement, &all, row);
     }
     print_survivors(measurement, last);
     print_classes(measurement, last, &all);
@@ -355,9 +378,18 @@ static enum exit_code conclude(const struct measurement *measurement, int64_t la
                json_text("%d that do not compile without warnings, or are not in the text of their kernel", passed_over));
     report_put(report, "equivalent", json_text("%d with the image of the unchanged kernel", all.equivalent));
     report_put(report, "screening",
-               json_text("%d kills with -O1 were proven again without, %d of them otherwise", audited, disagreed));
+               json_text("%d kills with -Og were proven again without, %d of them otherwise", audited, disagreed));
     report_put(report, "processor_seconds", json_text("%.0f, %.1f for each mutant", seconds, mutants ? seconds / mutants : 0));
     report_put(report, "killed",
+               json_text("%d of %d with another image: %.1f %%, interval %.1f to %.1f %%", all.killed, judged, rate, 100 * low,
+                         100 * high));
+    report_put(report, "survivors",
+               json_text("%d: %d explained as equivalent, %d within the bound, %d gaps, %d not explained (docs/survivors.md)",
+                         all.survived, all.explained[0], all.explained[1], all.explained[2], all.unexplained));
+    judged -= all.explained[0];
+    rate = judged ? 100.0 * all.killed / judged : 0;
+    kill_rate_interval(all.killed, judged, &low, &high);
+    report_put(report, "kill_rate",
                json_text("%d of %d that are not equivalent: %.1f %%, interval %.1f to %.1f %%", all.killed, judged, rate, 100 * low,
                          100 * high));
     if (all.lost)
@@ -375,6 +407,11 @@ enum exit_code kill_rate_measure(struct session *session)
     static char evidence[4096];
     if (realpath(session->options.evidence, evidence)) /* trials change their folder */
         session->options.evidence = evidence;
+    char why[256];
+    if (!(measurement.explained = explained_load(session->options.survivors, why, sizeof why))) {
+        json_decref(measurement.results);
+        return give_up(session, EXIT_USAGE, NULL, "%s: %s", session->options.survivors, why);
+    }
     enum exit_code code =
         mutant_field_open(session, session->options.of, (uint64_t)session->options.proof_seed, &measurement.field);
     if (code == EXIT_PASS && session->options.out)
@@ -392,6 +429,7 @@ enum exit_code kill_rate_measure(struct session *session)
     if (measurement.file)
         fclose(measurement.file);
     json_decref(measurement.results);
+    json_decref(measurement.explained);
     mutant_field_close(&measurement.field);
     return code;
 }

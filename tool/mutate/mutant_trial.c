@@ -4,8 +4,9 @@
  * The files of the kernel are written to a scratch folder under the same relative paths, one of them with the edit, and the kernel is
  * proven there by its own name, as it would be in the source tree. Cheap questions come first:
  *   1. Is the preprocessed text the same? Then the edit is in text that this kernel leaves out (absent).
- *   2. Does the oracle gate reject it when it is built with -O1, in a fraction of the time? Then it is killed. One in AUDIT of those is
- *      built and proven as it should be all the same, and that result counts, so that a kill that depends on -O1 shows.
+ *   2. Is the image the same with -Og, which takes a fraction of the time, and with -O0? Then it is equivalent. Does the oracle gate reject
+ *      it as -Og builds it? Then it is killed. One in AUDIT of those is built and proven as it should be all the same, and that result
+ *      counts, so that a kill that depends on -Og shows.
  *   3. It is built as the kernel is. The same image as the unchanged kernel's: equivalent.
  *   4. All gates but memory and speed; then the memory gate, which builds the kernel once more.
  * The policy is that of an ordinary proof but for the time that a call may take: a mutant that hangs is killed sooner.
@@ -168,54 +169,75 @@ static void end_as(json_t *result, const char *outcome, const json_t *gate)
     json_put(result, "sentence", json_string(text_at(gate, "sentence")));
 }
 
-/* Whether the oracle gate rejects the kernel as -O1 builds it. */
-static bool screen(const struct mutant_trial *trial, const char *flags, json_t *result)
+/* Builds what is in the folder with the kernel's flags and another level; "" in `digest` if that fails. */
+static void build_at(const struct mutant_trial *trial, const char *flags, const char *level, char digest[DIGEST_TEXT])
 {
-    char log[BUILD_LOG_SIZE], *quick = NULL;
-    bool killed = false;
-    if (asprintf(&quick, "%s -O1", flags) < 0)
-        return false;
-    if (build_image(source_of(trial->draw), quick, "screened.so", false, log, sizeof log)) {
-        json_t *record = prove(trial, "screened.so", dtype_of(trial->draw->kernel->word), "build,oracle");
-        const json_t *gate = rejection(record, NULL);
-        killed = gate && text_is(gate, "gate", "oracle");
-        if (killed)
-            end_as(result, MUTANT_KILLED, gate);
-        json_decref(record);
-    } else {
-        char line[480];
-        build_first_error(log, line, sizeof line);
-        json_put(result, "outcome", json_string(MUTANT_UNBUILT));
-        json_put(result, "sentence", json_string(line));
-        killed = true;
-    }
+    char log[BUILD_LOG_SIZE], *all = NULL;
+    digest[0] = '\0';
     unlink("screened.so");
-    free(quick);
-    return killed;
+    if (asprintf(&all, "%s %s -w", flags, level) < 0)
+        return;
+    if (build_image(source_of(trial->draw), all, "screened.so", false, log, sizeof log))
+        digest_of_file("screened.so", digest);
+    free(all);
 }
 
-/* The digest of the unchanged kernel's image. Made by the first who needs it, in the folder that trials share. */
-static void digest_original(const struct mutant_trial *trial, char digest[DIGEST_TEXT])
+/* The digest of the unchanged kernel's image at a level; "": as the kernel is built. Made by the first who needs it, in the folder that
+ * trials share. Leaves the unchanged kernel or the mutant in the folder. */
+static void digest_original(const struct mutant_trial *trial, const char *flags, const char *level, char digest[DIGEST_TEXT])
 {
     char path[640], name[256];
     snprintf(name, sizeof name, "%.200s", source_of(trial->draw));
     for (char *at = name; *at; at++)
         *at = *at == '/' ? '_' : *at;
-    snprintf(path, sizeof path, "%.360s/%s.digest", trial->shared, name);
+    snprintf(path, sizeof path, "%.360s/%s%s.digest", trial->shared, name, level);
     digest[0] = '\0';
     int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (file < 0 || flock(file, LOCK_EX) != 0)
         return;
-    if (read(file, digest, DIGEST_TEXT - 1) != DIGEST_TEXT - 1 && write_kernel(trial->draw->kernel)) {
-        json_t *record = prove(trial, trial->draw->kernel->word, 0, "build");
-        snprintf(digest, DIGEST_TEXT, "%s", text_at(json_object_get(record, "candidate"), "image"));
-        json_decref(record);
-        if (pwrite(file, digest, DIGEST_TEXT - 1, 0) < 0)
-            digest[0] = '\0';
-    } else {
+    if (read(file, digest, DIGEST_TEXT - 1) == DIGEST_TEXT - 1) {
         digest[DIGEST_TEXT - 1] = '\0';
+    } else if (write_kernel(trial->draw->kernel)) {
+        json_t *record = *level ? NULL : prove(trial, trial->draw->kernel->word, 0, "build");
+        if (*level)
+            build_at(trial, flags, level, digest);
+        else
+            snprintf(digest, DIGEST_TEXT, "%s", text_at(json_object_get(record, "candidate"), "image"));
+        json_decref(record);
+        if (pwrite(file, digest, strlen(digest), 0) < 0)
+            digest[0] = '\0';
     }
     close(file);
+}
+
+/* Whether the mutant, which is left in screened.so, has the image of the unchanged kernel at this level. */
+static bool is_same_at(const struct mutant_trial *trial, const char *flags, const char *level)
+{
+    char before[DIGEST_TEXT], after[DIGEST_TEXT] = "";
+    digest_original(trial, flags, level, before);
+    if (write_mutant(trial->draw))
+        build_at(trial, flags, level, after);
+    return *after && strcmp(before, after) == 0;
+}
+
+/* Whether the oracle gate rejects the kernel as -Og builds it; or whether it is known without the long build that it is equivalent: code
+ * that is not optimised at all shows every difference that the compiler is given. */
+static bool screen(const struct mutant_trial *trial, const char *flags, json_t *result)
+{
+    bool decided = false;
+    if (is_same_at(trial, flags, "-Og")) {
+        if ((decided = is_same_at(trial, flags, "-O0")))
+            end_as(result, MUTANT_EQUIVALENT, NULL);
+    } else if (access("screened.so", R_OK) == 0) {
+        json_t *record = prove(trial, "screened.so", dtype_of(trial->draw->kernel->word), "build,oracle");
+        const json_t *gate = rejection(record, NULL);
+        decided = gate && text_is(gate, "gate", "oracle");
+        if (decided)
+            end_as(result, MUTANT_KILLED, gate);
+        json_decref(record);
+    }
+    unlink("screened.so");
+    return decided;
 }
 
 /* Builds it as the kernel is built, and runs the gates. */
@@ -224,7 +246,7 @@ static void prove_mutant(const struct mutant_trial *trial, json_t *result)
     const char *word = trial->draw->kernel->word;
     char original[DIGEST_TEXT], only[256];
     json_t *undecided = json_array();
-    digest_original(trial, original);
+    digest_original(trial, NULL, "", original);
     bool written = write_mutant(trial->draw);
     json_t *record = written ? prove(trial, word, 0, "build") : NULL;
     const json_t *gate = rejection(record, undecided);

@@ -252,11 +252,38 @@ static void swap_statements(struct finder *finder, int first, int end, int last)
                 SPELLED(finder, first, end));
 }
 
+static bool same_token(const struct finder *finder, int a, int b)
+{
+    const struct tokens *tokens = &finder->tokens;
+    return token_length(tokens, a) == token_length(tokens, b) &&
+           memcmp(tokens->text + at(finder, a)->begin, tokens->text + at(finder, b)->begin, token_length(tokens, a)) == 0;
+}
+
+/* Whether what the statement at `first` writes to, as far as its text says (the left side of an assignment, the first argument of a
+ * call), is named in tokens from .. to. */
+static bool is_written(const struct finder *finder, int first, int from, int to)
+{
+    int name = finder_is_call(finder, first) ? first + 2 : first;
+    while (!token_is_kind(&finder->tokens, name, TOKEN_NAME) && finder_is_one_of(finder, name, "* ( & ++ --"))
+        name++;
+    int length = 1;
+    while (finder_is_one_of(finder, name + length, ". ->"))
+        length += 2;
+    for (int start = from; start + length - 1 <= to; start++) {
+        int n = 0;
+        while (n < length && same_token(finder, name + n, start + n))
+            n++;
+        if (n == length)
+            return true;
+    }
+    return false;
+}
+
 void find_statements_swapped(struct finder *finder, int i)
 {
     int end = statement_end(finder, i), last = end > i ? statement_end(finder, end + 1) : -1;
     if (last > end && at(finder, i)->parent == at(finder, end + 1)->parent && !is_sync_call(finder, i) &&
-        !is_sync_call(finder, end + 1))
+        !is_sync_call(finder, end + 1) && (is_written(finder, i, end + 1, last) || is_written(finder, end + 1, i, end)))
         swap_statements(finder, i, end, last);
 }
 
