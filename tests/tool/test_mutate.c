@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mutate/c_tokens.h"
+#include "mutate/explained.h"
 #include "mutate/kill_rate.h"
 #include "mutate/mutant_draw.h"
 #include "mutate/text_diff.h"
@@ -212,6 +214,49 @@ static void test_diff(void)
     free(diff);
 }
 
+/* A file of explanations with this text. */
+static json_t *explained_text(const char *text, char *why, size_t why_size)
+{
+    char path[] = "/tmp/attest-explained-XXXXXX";
+    int file = mkstemp(path);
+    FILE *out = file >= 0 ? fdopen(file, "w") : NULL;
+    if (!tap_check(out != NULL, "no temporary file"))
+        return NULL;
+    fputs(text, out);
+    fclose(out);
+    json_t *found = explained_load(path, why, why_size);
+    unlink(path);
+    return found;
+}
+
+static void test_explained(void)
+{
+    static const char diff[] = "--- a/k.c\n+++ b/k.c\n@@ -1,3 +1,3 @@\n a\n-b = 1;\n+b = 2;\n c\n";
+    static const char moved[] = "--- a/k.c\n+++ b/k.c\n@@ -9,3 +9,3 @@\n x\n-b = 1;\n+b = 2;\n y\n";
+    static const char other[] = "--- a/l.c\n+++ b/l.c\n@@ -1,3 +1,3 @@\n a\n-b = 1;\n+b = 2;\n c\n";
+    char key[EXPLAINED_KEY], key_moved[EXPLAINED_KEY], key_other[EXPLAINED_KEY], text[1024], why[256] = "";
+    explained_key(diff, key);
+    explained_key(moved, key_moved);
+    explained_key(other, key_other);
+    tap_check(strlen(key) == 12 && strcmp(key, key_moved) == 0, "lines elsewhere are another edit: %s, %s", key, key_moved);
+    tap_check(strcmp(key, key_other) != 0, "another file is the same edit");
+    snprintf(text, sizeof text, "# T\n\n### %s equivalent\nIt is.\n```diff\n%s```\n\n### %s gap\nWhy.\n```diff\n%s```\n", key, diff,
+             key_other, other);
+    json_t *found = explained_text(text, why, sizeof why);
+    tap_check(found && json_object_size(found) == 2 && strcmp(json_string_value(json_object_get(found, key)), "equivalent") == 0 &&
+                  strcmp(json_string_value(json_object_get(found, key_other)), "gap") == 0,
+              "two entries: %s", why);
+    json_decref(found);
+    const char *const wrong[][2] = {{key_other, "equivalent"}, {key, "harmless"}};
+    for (int i = 0; i < COUNT_OF(wrong); i++) {
+        snprintf(text, sizeof text, "# T\n\n### %s %s\nIt is.\n```diff\n%s```\n", wrong[i][0], wrong[i][1], diff);
+        tap_check(!explained_text(text, why, sizeof why) && strstr(why, "entry"), "a wrong entry is taken: %s", text);
+    }
+    found = explained_load("/no/such/file", why, sizeof why);
+    tap_check(found && json_object_size(found) == 0, "no file is no explanation");
+    json_decref(found);
+}
+
 static void test_interval(void)
 {
     static const struct {
@@ -228,10 +273,7 @@ static void test_interval(void)
 
 int main(int argc, char **argv)
 {
-    static const struct tap_test tests[] = {{"tokens", test_tokens},
-                                            {"operators", test_operators},
-                                            {"draws", test_draws},
-                                            {"diff", test_diff},
-                                            {"interval", test_interval}};
+    static const struct tap_test tests[] = {{"tokens", test_tokens}, {"operators", test_operators}, {"draws", test_draws},
+                                            {"diff", test_diff},     {"explained", test_explained}, {"interval", test_interval}};
     return tap_main(argc, argv, tests, COUNT_OF(tests));
 }

@@ -11,9 +11,11 @@
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -136,6 +138,7 @@ static bool start(const struct measurement *measurement, struct running *running
     running->process = fork();
     if (running->process == 0) {
         alarm(TRIAL_SECONDS);
+        prctl(PR_SET_PDEATHSIG, SIGTERM); /* an interrupted measurement leaves nobody behind */
         exit(try_draw(measurement, running));
     }
     if (running->process > 0)
