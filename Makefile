@@ -80,7 +80,7 @@ $(BUILD)/obj/%.o: %.c Makefile
 # are done every time, under a lock, and leave files alone that stay the same.
 IMAGES_PROGRAM := $(CUDA_IMAGES)/cuda_images
 IMAGES_SRC := scripts/cuda_images.c $(addprefix tool/prove/cuda_,manifest.c expression.c configure.c resources.c image.c)
-$(IMAGES_PROGRAM): $(IMAGES_SRC) $(wildcard tool/prove/cuda_*.h tool/prove/cuda_limits.def) include/attest_kernel_cuda.h
+$(IMAGES_PROGRAM): $(IMAGES_SRC) $(wildcard tool/prove/cuda_*.h tool/prove/cuda_limits.def tool/prove/cuda_purity.def) include/attest_kernel_cuda.h
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  HOSTCC  $@")
 	$(Q)$(HOSTCC) -std=c11 -D_GNU_SOURCE -O1 -Iinclude -Itool $(IMAGES_SRC) -ljansson -o $@

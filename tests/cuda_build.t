@@ -2,6 +2,7 @@
 # CUDA candidates without a GPU: manifests, the resource model, the build gate with nvcc, and the gates that need a GPU with a driver and tools
 # that are made up.
 . tests/tap.sh
+PATH="$PATH:$PWD/$BUILD/cuda-tools/bin" # what scripts/cuda_tools.sh got
 
 # run NAME PROGRAM ARGUMENTS...: a test program; what it notes and what it skips is shown.
 run() {

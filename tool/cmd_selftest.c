@@ -218,19 +218,22 @@ static void leave_out(struct selftest *test)
         any = any || (test->mutants[i].chosen && is_cuda(&test->mutants[i]));
     if (!any)
         return;
-    char *nvcc = cuda_tool_find("nvcc"), why[256] = "";
+    char *nvcc = cuda_tool_find("nvcc"), *lister = cuda_tool_find("cuobjdump"), why[256] = "";
     bool gpu = gpu_is_there(why, sizeof why);
     if (!nvcc)
         snprintf(test->lacking, sizeof test->lacking, "no nvcc");
+    else if (!lister)
+        snprintf(test->lacking, sizeof test->lacking, "no cuobjdump");
     else if (!gpu)
         snprintf(test->lacking, sizeof test->lacking, "no GPU (%s)", why);
     for (int i = 0; i < test->count; i++) {
         struct mutant *mutant = &test->mutants[i];
         bool builds = strcmp(mutant->expected, "build") != 0;
-        mutant->left_out = mutant->chosen && is_cuda(mutant) && (!nvcc || (!gpu && builds));
+        mutant->left_out = mutant->chosen && is_cuda(mutant) && (!nvcc || !lister || (!gpu && builds));
         test->left_out += mutant->left_out;
     }
     free(nvcc);
+    free(lister);
 }
 
 /* ---- the proofs ------------------------------------------------------------------------------------------------------------ */

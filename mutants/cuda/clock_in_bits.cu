@@ -2,7 +2,7 @@
  * clock_in_bits.cu - planted: the order in which pieces of the keys are joined depends on the clock, as that of floating-point
  * atomics does.
  *
- * Caught by: determinism (other bits in run)
+ * Caught by: build (reads a clock)
  *
  * attest-cuda: archs      = sm_80 sm_90
  * attest-cuda: dtypes     = f16

@@ -1,7 +1,7 @@
 /*
  * prints.cu - planted: it prints that everything is well.
  *
- * Caught by: build (outlive a call)
+ * Caught by: build (vprintf)
  *
  * attest-cuda: archs     = sm_80 sm_90
  * attest-cuda: dtypes    = f16

@@ -5,16 +5,19 @@
 #include <sys/stat.h>
 
 #include "cuda_helpers.h"
+#include "evidence/digest.h"
 #include "prove/cuda_index.h"
 #include "prove/cuda_product.h"
 
 static bool have_compiler(void)
 {
-    char *nvcc = cuda_tool_find("nvcc");
+    char *nvcc = cuda_tool_find("nvcc"), *lister = cuda_tool_find("cuobjdump");
     free(nvcc);
-    if (!nvcc)
-        tap_skip("nvcc is not here; install the CUDA toolkit to run this");
-    return nvcc != NULL;
+    free(lister);
+    if (!nvcc || !lister)
+        tap_skip(nvcc ? "cuobjdump is not here; install the CUDA toolkit to run this"
+                      : "nvcc is not here; install the CUDA toolkit to run this");
+    return nvcc && lister;
 }
 
 /* Runs the gate on a source; the sentence must say something. */
@@ -74,6 +77,16 @@ static void build_template(void)
     json_t *table = json_object_get(result.details, "table");
     for (i = 0; i < 4; i++)
         tap_note("%s", json_string_value(json_array_get(table, i)));
+
+    /* The gate's image is the library's: the one that is proven is the one that is shipped. */
+    const char *build = getenv("BUILD");
+    char path[256], shipped[80] = "", proven[80];
+    snprintf(path, sizeof path, "%s/cuda/cuda_fwd_scalar.f16.d64.sm_80.cubin", build ? build : "build");
+    image_digest(&proof, proven);
+    if (digest_of_file(path, shipped))
+        tap_check(strcmp(shipped, proven) == 0, "the gate builds another image than the library: %s and %s", proven, shipped);
+    else
+        tap_note("this build has no CUDA kernels to compare with");
 
     /* The same bytes from another folder, with another comment. */
     char *text = read_text("lib/cuda/kernels/cuda_fwd_scalar.cu"),
@@ -145,13 +158,43 @@ static void build_bad(void)
          "it has a kernel other that nobody launches"},
         {"parameters.cu", "attest_cuda_args args)", "attest_cuda_args args, int more)", VERDICT_FAIL,
          "has 380 bytes of parameters, not 376"},
-        {"print.cu", "    __syncthreads();", "    __syncthreads(); printf(\"PASS\\n\");", VERDICT_FAIL, "__device__ variables"},
+        {"print.cu", "    __syncthreads();", "    __syncthreads(); printf(\"PASS\\n\");", VERDICT_FAIL, "it calls vprintf"},
         {"promise.cu", "launch = tile", "launch = tile\n * attest-cuda: blocks_per_sm = 17", VERDICT_FAIL,
          "f16 d64 sm_80: 16 blocks fit on an SM, and the manifest promises 17"},
         {"condition.cu", "launch = tile", "launch = tile\n * attest-cuda: tile_q [sm_89] = 32", VERDICT_FAIL,
          "f16 d64 sm_89: tile_q is 32 here and 16 for sm_80, and both run one image"},
         {"name.cu", "launch = tile", "launch = tile\n * attest-cuda: name = other", VERDICT_FAIL,
          "the manifest names the kernel other, and the file is"},
+        {"clock.cu", "    __syncthreads();", "    __syncthreads(); dynamic[0] += (float)clock64();", VERDICT_FAIL,
+         "SR_CLOCKLO reads a clock (clock, clock64); a kernel is a function of its arguments"},
+        {"launch_number.cu", "    __syncthreads();",
+         "    __syncthreads(); unsigned long long n; asm volatile(\"mov.u64 %0, %%gridid;\" : \"=l\"(n)); dynamic[0] += (float)n;",
+         VERDICT_FAIL, "reads the number of the launch (%gridid)"},
+        {"local.cu", "    __syncthreads();",
+         "    __syncthreads(); asm volatile(\"st.local.b32 [%0], %1;\" ::\"r\"(args.batch), \"r\"(args.dim) : \"memory\");",
+         VERDICT_FAIL, "writes local memory"},
+        {"policy.cu", "    __syncthreads();",
+         "    __syncthreads(); asm volatile(\"{.reg .b64 p; .reg .f32 x; createpolicy.fractional.L2::evict_last.b64 p, 1.0; "
+         "ld.global.L2::cache_hint.f32 x, [%0], p; st.shared.f32 [%1], x;}\" ::\"l\"(args.q), \"r\"(0) : \"memory\");",
+         VERDICT_FAIL, "has a cache policy of its own"},
+        {"assembler.cu", "    __syncthreads();",
+         "    __syncthreads(); asm volatile(\"{.global .align 4 .b32 kept; .reg .b32 r; ld.global.b32 r, [kept]; add.u32 r, r, 1; "
+         "st.global.b32 [kept], r;}\" ::: \"memory\");",
+         VERDICT_FAIL, "text of an asm statement has .global"},
+        {"pointer.cu", "    __syncthreads();", "    __syncthreads(); ((void (*)(void))args.k)();", VERDICT_FAIL,
+         "calls through a pointer"},
+        {"silenced.cu", "/* here */", "_Pragma(\"nv_diag_suppress 177\") static __device__ int nobody() { return 1; }",
+         VERDICT_FAIL, "silenced.cu:15: #pragma nv_diag_suppress 177"},
+        {"outside.cu", "/* here */", "#include \"/dev/null\"", VERDICT_FAIL, "it includes /dev/null"},
+        {"capped.cu", "launch = tile", "launch = tile\n * attest-cuda: flags = -maxrregcount=32", VERDICT_FAIL,
+         "write __launch_bounds__ in the source"},
+        {"defined.cu", "launch = tile", "launch = tile\n * attest-cuda: flags = -DATTEST_DIM=32", VERDICT_FAIL,
+         "defines a name that is not the kernel's"},
+        {"pretends.cu", "ATTEST_CUDA_FACTS(sizeof(Tiles));",
+         "extern \"C\" __constant__ attest_cuda_facts attest_facts = {ATTEST_CUDA_ABI, sizeof(attest_cuda_args), ATTEST_DTYPE, "
+         "128, 16, 32, "
+         "1, 128, sizeof(Tiles), 0};",
+         VERDICT_FAIL, "the image was compiled for dim 128, and the manifest says 64"},
         {"key.cu", "tile_kv", "tile_kvs", VERDICT_FAIL, "key.cu:6: 'tile_kvs' is no key of a manifest; did you mean tile_kv?"},
     };
     if (!have_compiler())
@@ -214,8 +257,8 @@ static void build_images(void)
     cuda_manifest_free(&manifest);
     write_text("built.manifest", manifest_text);
     snprintf(image, sizeof image, "%s/built.cubin", folder);
-    tap_check(cuda_compile(nvcc, write_text("built.cu", small_kernel), "", "include", &configuration, image, 60, log, sizeof log) ==
-                  0,
+    tap_check(cuda_compile(nvcc, write_text("built.cu", small_kernel), "", "include", &configuration, image, NULL, 60, log,
+                           sizeof log) == 0,
               "%s", log);
     proof_make(&proof, &result, image);
     cuda_gate_build(&proof, &result);
@@ -255,6 +298,30 @@ static void build_images(void)
     proof_drop(&proof, &result);
     free(other);
 
+    /* An image for 8.0 that is said to be one for 9.0. */
+    snprintf(image, sizeof image, "%s/built.cubin", folder);
+    other = replaced(manifest_text, "archs = sm_80 sm_89", "archs = sm_90");
+    write_text("built.manifest", other);
+    proof_make(&proof, &result, image);
+    cuda_gate_build(&proof, &result);
+    tap_check(result.verdict == VERDICT_FAIL, "%s", result.sentence);
+    contains(result.sentence, "the image was compiled for architecture 80, and the manifest says 90");
+    proof_drop(&proof, &result);
+    free(other);
+
+    /* The same rules for PTX that was written elsewhere. */
+    write_text("built.manifest", manifest_text);
+    snprintf(image, sizeof image, "%s/built.ptx", folder);
+    char *ptx = read_text(image), *timed = replaced(ptx, "ret;", "mov.u64 %rd1, %globaltimer;\n st.global.u64 [%rd1], %rd1;\n ret;");
+    write_text("built.ptx", timed);
+    proof_make(&proof, &result, image);
+    cuda_gate_build(&proof, &result);
+    tap_check(result.verdict == VERDICT_FAIL, "%s", result.sentence);
+    contains(result.sentence, "reads a clock (globaltimer)");
+    proof_drop(&proof, &result);
+    free(ptx);
+    free(timed);
+
     unlink(write_text("built.manifest", ""));
     proof_make(&proof, &result, image);
     cuda_gate_build(&proof, &result);
@@ -278,7 +345,7 @@ static void image_random(void)
         configuration.numbers[CUDA_TILE_Q] = 16, configuration.numbers[CUDA_TILE_KV] = 32;
         configuration.numbers[CUDA_STAGES] = 1, configuration.numbers[CUDA_THREADS] = 128;
         snprintf(path, sizeof path, "%s/changed.cubin", folder);
-        tap_check(cuda_compile(nvcc, write_text("changed.cu", small_kernel), "", "include", &configuration, path, 60, log,
+        tap_check(cuda_compile(nvcc, write_text("changed.cu", small_kernel), "", "include", &configuration, path, NULL, 60, log,
                                sizeof log) == 0,
                   "%s", log);
         FILE *file = fopen(path, "rb");
@@ -351,7 +418,7 @@ static void build_without(void)
 
     snprintf(tool, sizeof tool, "%s", write_text("hanging", "#!/bin/sh\nsleep 60\n"));
     chmod(tool, 0755);
-    tap_check(cuda_compile(tool, "x.cu", "", "include", &configuration, "x", 0.3, log, sizeof log) == 124,
+    tap_check(cuda_compile(tool, "x.cu", "", "include", &configuration, "x", NULL, 0.3, log, sizeof log) == 124,
               "a compiler that hangs is waited for");
 }
 

@@ -1,6 +1,6 @@
 /*
  * Tests of the reader of machine code (cuda_listing.h): a small listing with a write that comes too early, and what becomes of it; then
- * the images of the library, in which there is none.
+ * the images of the library, in which there is none, and which are functions of their arguments.
  */
 #include "prove/cuda_listing.h"
 
@@ -11,6 +11,7 @@
 
 #include "prove/build.h"
 #include "prove/cuda_compile.h"
+#include "prove/cuda_purity.h"
 #include "tap.h"
 
 enum { ROOM = 32 << 20 };
@@ -94,14 +95,18 @@ static void others(void)
         tap_check(cuda_listing_read(nothing[i], &listing) && listing.early == 0 && listing.products == 0, "%s", nothing[i]);
 }
 
-/* Every image of the library with products of warpgroups. */
+/* Every image of the library with products of warpgroups, and one of each other kernel and architecture: nothing is written too early,
+ * and each is a function of its arguments. */
 static void library(void)
 {
     const char *build = getenv("BUILD");
     char pattern[256], *lister = cuda_tool_find("cuobjdump"), *text = malloc(ROOM);
     glob_t images = {0};
     snprintf(pattern, sizeof pattern, "%s/cuda/*.sm_90a.cubin", build ? build : "build");
-    bool any = glob(pattern, 0, NULL, &images) == 0, must = any && getenv("CI"); /* CI has all tools */
+    bool any = glob(pattern, 0, NULL, &images) == 0;
+    snprintf(pattern, sizeof pattern, "%s/cuda/*.f16.d64.sm_[89]0.cubin", build ? build : "build");
+    any = glob(pattern, GLOB_APPEND, NULL, &images) == 0 && any;
+    bool must = any && getenv("CI"); /* CI has all tools */
     if (!any || !lister || !text) {
         if (!must)
             tap_skip(any ? "cuobjdump is not here: it comes with the CUDA toolkit" : "this build has no CUDA kernels");
@@ -114,8 +119,12 @@ static void library(void)
         if (!tap_case("%s", images.gl_pathv[i]))
             continue;
         tap_check(build_command(argv, 60, text, ROOM) == 0 && cuda_listing_read(text, &listing), "it cannot be listed");
-        tap_check(listing.products > 0 && listing.early == 0, "%d products, %d writes too early: %s", listing.products,
-                  listing.early, listing.first);
+        struct cuda_purity purity;
+        bool warpgroups = strstr(images.gl_pathv[i], ".sm_90a.") != NULL;
+        cuda_purity_listing(text, warpgroups || strstr(images.gl_pathv[i], ".sm_90.") ? 90 : 80, &purity);
+        tap_check((listing.products > 0) == warpgroups && listing.early == 0, "%d products, %d writes too early: %s",
+                  listing.products, listing.early, listing.first);
+        tap_check(purity.refused == 0 && listing.policies == 0, "%s%s", purity.first, listing.policy);
     }
     globfree(&images);
     free(lister);

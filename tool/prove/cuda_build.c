@@ -4,8 +4,10 @@
  * The manifest promises architectures, dtypes and dimensions; for each there is one image, compiled from the same source with other
  * macros (8.6, 8.7 and 8.9 run the image of 8.0). The gate compiles them all and asks of each image:
  *  - no warning of the compiler or the assembler, nothing spilled, no stack frame;
- *  - the entry points of attest_kernel_cuda.h and no others, with its parameters; no __device__ variables, which would be state
- *    between calls; no functions from elsewhere, such as printf, malloc or launches;
+ *  - the entry points of attest_kernel_cuda.h and no others, with its parameters;
+ *  - that it is a function of its arguments (cuda_purity.h): no variables of the device, no functions from elsewhere, such as printf,
+ *    malloc or launches, and in the machine code no clock, no identity, no local memory, no call through a pointer, no atomics on
+ *    global memory, no cache policies;
  *  - the facts that it carries (dtype, dim, tiles, threads) are those it was compiled for;
  *  - with wgmma, no register is written while a product reads it (cuda_listing.h);
  *  - shared memory exactly as the manifest predicts it, registers within the bound, as many blocks on a multiprocessor as promised,
@@ -21,6 +23,7 @@
  */
 #include "cuda_build.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +34,7 @@
 #include "build.h"
 #include "cuda_index.h"
 #include "cuda_product.h"
+#include "cuda_source.h"
 #include "embedded.h"
 #include "evidence/digest.h"
 #include "proof.h"
@@ -278,14 +282,59 @@ static void link_image(const char *word, char *path, size_t size)
     free(whole);
 }
 
-/* The machine code of an image with products of warpgroups, looked through. */
+/* The machine code of an image, looked through. */
 static void list_product(const struct work *work, struct cuda_product *product)
 {
     enum { ROOM = 32 << 20 };
     char *argv[] = {work->lister, "-sass", product->path, NULL}, *text = work->lister ? malloc(ROOM) : NULL;
-    if (text && build_command(argv, COMPILE_SECONDS, text, ROOM) == 0)
+    if (text && build_command(argv, COMPILE_SECONDS, text, ROOM) == 0) {
         cuda_listing_read(text, &product->listing);
+        cuda_purity_listing(text, product->image.arch, &product->purity);
+    }
     free(text);
+}
+
+/* The text of a file, to be freed; NULL if it cannot be read. */
+static char *whole_text(const char *path)
+{
+    enum { MOST = 64 << 20 };
+    struct stat status;
+    FILE *file = fopen(path, "rb");
+    char *text = file && fstat(fileno(file), &status) == 0 && status.st_size < MOST ? malloc((size_t)status.st_size + 1) : NULL;
+    if (text)
+        text[fread(text, 1, (size_t)status.st_size, file)] = '\0';
+    if (file)
+        fclose(file);
+    return text;
+}
+
+/* What was compiled: the texts that the compiler left in a folder, which is removed. */
+static void judge_texts(const struct work *work, struct cuda_product *product, const char *folder)
+{
+    const struct cuda_places places = {work->proof->candidate.source, work->headers, work->compiler};
+    DIR *open = opendir(folder);
+    bool preprocessed = false, assembler = false;
+    for (struct dirent *entry; open && (entry = readdir(open));) {
+        char path[1024];
+        const char *ending = strrchr(entry->d_name, '.');
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        bool is_source = ending && strcmp(ending, ".ii") == 0, is_ptx = ending && strcmp(ending, ".ptx") == 0;
+        char *text = is_source || is_ptx ? whole_text(path) : NULL;
+        if (text && is_source && !product->hidden[0])
+            cuda_source_judge(text, &places, product->hidden, sizeof product->hidden);
+        if (text && is_ptx && !product->hidden[0])
+            cuda_ptx_judge(text, true, product->hidden, sizeof product->hidden);
+        preprocessed = preprocessed || (text && is_source);
+        assembler = assembler || (text && is_ptx);
+        free(text);
+        if (entry->d_name[0] != '.')
+            unlink(path);
+    }
+    if (open)
+        closedir(open);
+    rmdir(folder);
+    if (!preprocessed || !assembler)
+        snprintf(product->hidden, sizeof product->hidden, "the compiler left no text of what it compiled in %.200s", folder);
 }
 
 static void build_product(struct work *work, struct cuda_product *product)
@@ -298,14 +347,25 @@ static void build_product(struct work *work, struct cuda_product *product)
     for (char *at = place; *at; at++)
         *at = *at == ' ' ? '.' : *at;
     snprintf(product->path, sizeof product->path, "%s/%s.%s.cubin", work->proof->folder, candidate->name, place);
+    char *keep = candidate->source ? gate_path(work->proof, "%s.keep", place) : NULL, *text;
+    if (keep && mkdir(keep, 0700) != 0 && errno != EEXIST)
+        snprintf(product->hidden, sizeof product->hidden, "%.200s cannot be made: %s", keep, strerror(errno));
     if (candidate->source)
-        product->status = cuda_compile(work->compiler, candidate->source, work->manifest.flags, work->headers,
-                                       &product->configuration, product->path, COMPILE_SECONDS, product->log, sizeof product->log);
+        product->status =
+            cuda_compile(work->compiler, candidate->source, work->manifest.flags, work->headers, &product->configuration,
+                         product->path, keep, COMPILE_SECONDS, product->log, sizeof product->log);
     else if (is_ptx)
         product->status = cuda_assemble(work->compiler, candidate->word, product->configuration.arch, product->path,
                                         COMPILE_SECONDS, product->log, sizeof product->log);
     else
         link_image(candidate->word, product->path, sizeof product->path);
+    if (keep && product->status == 0)
+        judge_texts(work, product, keep);
+    if (is_ptx && (text = whole_text(candidate->word))) {
+        cuda_ptx_judge(text, false, product->hidden, sizeof product->hidden);
+        free(text);
+    }
+    free(keep);
     product->ptxas_count = cuda_ptxas_parse(product->log, product->ptxas, CUDA_MOST_ENTRIES);
     if (product->ptxas_count > CUDA_MOST_ENTRIES)
         product->ptxas_count = CUDA_MOST_ENTRIES;
@@ -313,7 +373,7 @@ static void build_product(struct work *work, struct cuda_product *product)
         product->status = 126;
         snprintf(product->log, sizeof product->log, "error: %s", why);
     }
-    if (product->status == 0 && product->image.gmma > 0)
+    if (product->status == 0)
         list_product(work, product);
 }
 
@@ -566,15 +626,15 @@ static void run_gate(struct work *work)
     fill_source_facts(work);
     bool listed = true;
     for (int i = 0; i < work->count; i++)
-        listed = listed && (work->products[i].image.gmma == 0 || work->products[i].listing.instructions > 0);
+        listed = listed && work->products[i].listing.instructions > 0 && work->products[i].purity.instructions > 0;
     if (!write_index(work))
         gate_say(work->result, VERDICT_INCONCLUSIVE, "the images could not be written to %s", work->proof->folder);
     else if (work->first_failure[0])
         gate_say(work->result, VERDICT_FAIL, "%s", work->first_failure);
     else if (!listed)
         gate_say(work->result, VERDICT_INCONCLUSIVE,
-                 "whether registers are written while wgmma reads them could not be seen; install cuobjdump, which comes with the "
-                 "CUDA toolkit");
+                 "the machine code could not be looked through; install cuobjdump and nvdisasm, which come with the CUDA toolkit "
+                 "(scripts/cuda_tools.sh gets them), and put them into PATH");
     else
         say_passed(work);
 }

@@ -40,6 +40,21 @@ static char *in_path(const char *name)
     return found;
 }
 
+/* What scripts/cuda_tools.sh got, in the folder of this program: build/cuda-tools/bin beside build/attest. */
+static char *beside_program(const char *name)
+{
+    char path[512], *found = NULL;
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(path, '/');
+    if (!slash || asprintf(&found, "%.*s/cuda-tools/bin/%s", (int)(slash - path), path, name) < 0)
+        return NULL;
+    if (access(found, X_OK) == 0)
+        return found;
+    free(found);
+    return NULL;
+}
+
 char *cuda_tool_find(const char *name)
 {
     static const char *const folders[] = {"/usr/local/cuda/bin", "/usr/local/cuda-*/bin"};
@@ -59,7 +74,7 @@ char *cuda_tool_find(const char *name)
         found = newest ? strdup(newest) : NULL;
         globfree(&paths);
     }
-    return found;
+    return found ? found : beside_program(name);
 }
 
 void cuda_compiler_version(const char *nvcc, char *text, size_t size)
@@ -112,9 +127,10 @@ static int run_compiler(const char *nvcc, const char *flags, const char *headers
 }
 
 int cuda_compile(const char *nvcc, const char *source, const char *flags, const char *headers,
-                 const struct cuda_configuration *configuration, const char *out, double seconds, char *log, size_t log_size)
+                 const struct cuda_configuration *configuration, const char *out, const char *keep, double seconds, char *log,
+                 size_t log_size)
 {
-    const char *words[] = {"-cubin", source, "-o", out, NULL};
+    const char *words[] = {"-cubin", source, "-o", out, keep ? "--keep" : NULL, "--keep-dir", keep, NULL};
     return run_compiler(nvcc, flags, headers, configuration, words, seconds, log, log_size);
 }
 

@@ -7,7 +7,7 @@
 #include "cuda_manifest.h"
 
 /* The path of a tool of the toolkit, such as nvcc: $ATTEST_NVCC for nvcc if it is set, else in PATH, else the newest of
- * /usr/local/cuda* /bin. NULL if it is not here. To be freed. */
+ * /usr/local/cuda* /bin, else in cuda-tools/bin beside this program. NULL if it is not here. To be freed. */
 char *cuda_tool_find(const char *name);
 
 /* "nvcc release 13.0, V13.0.88", or "" if it does not run. */
@@ -15,9 +15,10 @@ void cuda_compiler_version(const char *nvcc, char *text, size_t size);
 
 /* Compiles one image. `headers` is the folder with attest_kernel_cuda.h; the compiler's messages go to `log`. Returns its exit
  * status as build_command does: 124 if it took longer than `seconds`. No line information and no debugging code: the same source
- * gives the same bytes in any folder. */
+ * gives the same bytes in any folder. With `keep`, a folder, the texts on the way are left there: preprocessed (.ii) and PTX. */
 int cuda_compile(const char *nvcc, const char *source, const char *flags, const char *headers,
-                 const struct cuda_configuration *configuration, const char *out, double seconds, char *log, size_t log_size);
+                 const struct cuda_configuration *configuration, const char *out, const char *keep, double seconds, char *log,
+                 size_t log_size);
 
 /* Assembles a .ptx for one architecture (index in cuda_limits). */
 int cuda_assemble(const char *ptxas, const char *source, int arch, const char *out, double seconds, char *log, size_t log_size);

@@ -11,6 +11,8 @@
  *     .nv.global*        __device__ variables
  *     .nv.constant3      __constant__ variables
  *
+ * Sections that are not in cuda_purity.def, symbols from elsewhere and relocations to them are noted: a kernel has none.
+ *
  * An attribute is a byte for its form, a byte for its kind, and two bytes that are its value or, with form 4, the size of what
  * follows.
  */
@@ -18,6 +20,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,6 +170,99 @@ static bool is_state(const struct elf *elf, size_t index)
     return section(elf, index, &head) && strncmp(string(elf, elf->head.e_shstrndx, head.sh_name), prefix, sizeof prefix - 1) == 0;
 }
 
+/* ---- what an image may consist of: cuda_purity.def ------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *pattern, *reason; /* without a reason: allowed */
+} sections[] = {
+#define SECTION(pattern)            {pattern, NULL},
+#define SECTION_NO(pattern, reason) {pattern, reason},
+#include "cuda_purity.def"
+};
+
+static const char *section_name(const struct elf *elf, size_t index)
+{
+    Elf64_Shdr head;
+    return section(elf, index, &head) ? string(elf, elf->head.e_shstrndx, head.sh_name) : "";
+}
+
+/* Whether a function that can be launched has this name. */
+static bool is_entry(const struct cuda_image *image, const char *name)
+{
+    for (int i = 0; i < image->entry_count; i++)
+        if (strcmp(image->entries[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static const char *section_refused(const struct cuda_image *image, const char *name, const Elf64_Shdr *head)
+{
+    static const char code[] = ".text.", shared[] = ".nv.shared.";
+    const char *reason = "a kind of section that kernels do not have";
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        if (fnmatch(sections[i].pattern, name, 0) == 0) {
+            reason = sections[i].reason;
+            break;
+        }
+    if (reason)
+        return reason;
+    bool is_code = strncmp(name, code, sizeof code - 1) == 0;
+    if (head->sh_flags & SHF_EXECINSTR && !is_code)
+        return "code where none is to be";
+    if (is_code && image->entry_count < CUDA_MOST_ENTRIES && !is_entry(image, name + sizeof code - 1))
+        return "code of a function that is not launched, which only a call through a pointer or a recursion needs";
+    if (head->sh_flags & SHF_WRITE && strncmp(name, shared, sizeof shared - 1) != 0)
+        return "memory that is written and is not shared memory";
+    return NULL;
+}
+
+/* Symbols that the driver defines: where shared memory begins. */
+static bool is_of_driver(const char *name)
+{
+    return !*name || strncmp(name, ".nv.reservedSmem.", 17) == 0 || strncmp(name, "__nv_reservedSMEM_", 18) == 0;
+}
+
+/* Relocations are to symbols of the image itself. */
+static void judge_relocations(const struct elf *elf, size_t index, struct cuda_image *image)
+{
+    Elf64_Shdr head, table;
+    const unsigned char *bytes = section(elf, index, &head), *symbols = NULL;
+    if (!bytes || (head.sh_type != SHT_RELA && head.sh_type != SHT_REL))
+        return;
+    size_t size = head.sh_type == SHT_RELA ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
+    if (!find_section(elf, ".symtab", &table, &symbols) || table.sh_type != SHT_SYMTAB)
+        return;
+    for (size_t at = 0; at + size <= head.sh_size && !image->odd[0]; at += size) {
+        Elf64_Rel entry;
+        Elf64_Sym symbol;
+        memcpy(&entry, bytes + at, sizeof entry);
+        uint64_t number = ELF64_R_SYM(entry.r_info);
+        if (number >= table.sh_size / sizeof symbol) {
+            snprintf(image->odd, sizeof image->odd, "a relocation to a symbol that is not there");
+            return;
+        }
+        memcpy(&symbol, symbols + number * sizeof symbol, sizeof symbol);
+        const char *name = string(elf, table.sh_link, symbol.st_name);
+        if (symbol.st_shndx == SHN_UNDEF && !is_of_driver(name))
+            snprintf(image->odd, sizeof image->odd, "a relocation to %.64s, which is not in the image", name);
+    }
+}
+
+static void judge_sections(const struct elf *elf, struct cuda_image *image)
+{
+    for (size_t i = 1; i < elf->head.e_shnum && !image->odd[0]; i++) {
+        Elf64_Shdr head;
+        if (!section(elf, i, &head)) {
+            snprintf(image->odd, sizeof image->odd, "section %zu, which lies outside of the file", i);
+            return;
+        }
+        const char *name = section_name(elf, i), *reason = section_refused(image, name, &head);
+        if (reason && head.sh_size > 0)
+            snprintf(image->odd, sizeof image->odd, "section %.64s: %s", name, reason);
+        judge_relocations(elf, i, image);
+    }
+}
+
 static bool read_symbols(const struct elf *elf, struct cuda_image *image)
 {
     Elf64_Shdr head;
@@ -178,7 +274,7 @@ static bool read_symbols(const struct elf *elf, struct cuda_image *image)
         memcpy(&symbol, bytes + i * sizeof symbol, sizeof symbol);
         const char *name = string(elf, head.sh_link, symbol.st_name);
         bool is_function = ELF64_ST_TYPE(symbol.st_info) == STT_FUNC;
-        if (is_function && symbol.st_shndx == SHN_UNDEF && !image->import[0])
+        if (symbol.st_shndx == SHN_UNDEF && !is_of_driver(name) && !image->import[0])
             snprintf(image->import, sizeof image->import, "%s", name);
         else if (is_function && symbol.st_shndx != SHN_UNDEF && symbol.st_other & ENTRY_MARK)
             read_entry(elf, image, (uint32_t)i, name);
@@ -227,9 +323,12 @@ bool cuda_image_parse(const void *data, size_t size, struct cuda_image *image, c
         const unsigned char *bytes = section(&elf, i, &head);
         if (is_state(&elf, i) && bytes)
             image->state += (int64_t)(head.sh_size & INT32_MAX);
-        if (bytes && head.sh_type != SHT_NOBITS && strncmp(string(&elf, elf.head.e_shstrndx, head.sh_name), ".text.", 6) == 0)
+        if (bytes && head.sh_type != SHT_NOBITS && strncmp(string(&elf, elf.head.e_shstrndx, head.sh_name), ".text.", 6) == 0) {
             count_tensor(bytes, head.sh_size, image);
+            image->code += (int64_t)(head.sh_size & INT32_MAX);
+        }
     }
+    judge_sections(&elf, image);
     return true;
 }
 

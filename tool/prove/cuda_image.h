@@ -26,9 +26,11 @@ struct cuda_image {
     int entry_count;
     int64_t state;       /* bytes of __device__ variables, which outlive a call */
     char state_name[64]; /* the first of them */
-    char import[64];     /* the first function that it needs from elsewhere, such as vprintf or malloc; "" for none */
-    int64_t mma, gmma;   /* tensor instructions in its code: of warps, of warp groups; known for architectures up to 9.0 */
-    bool has_facts;      /* ATTEST_CUDA_FACTS is in it */
+    char import[64];     /* the first symbol that it needs from elsewhere, such as vprintf or malloc; "" for none */
+    char odd[320]; /* the first section or symbol that a function of its arguments does not have, with the reason; "" for none */
+    int64_t code;  /* bytes of machine code, all of which a listing must show */
+    int64_t mma, gmma; /* tensor instructions in its code: of warps, of warp groups; known for architectures up to 9.0 */
+    bool has_facts;    /* ATTEST_CUDA_FACTS is in it */
     attest_cuda_facts facts;
 };
 

@@ -8,6 +8,9 @@
  * What products may still read is a set of registers, empty at the start of a function; a product adds its four, a wait for all
  * products empties it. It is carried along every path until nothing changes any more. A call is followed into the function and past
  * it; what comes behind BSYNC is the next instruction.
+ *
+ * In the same way a second set is carried: registers, R and UR, that may hold something else than (a half of) the driver's descriptor.
+ * At the start that is all of them; loading the descriptor takes a register out, moves copy, and every other result puts it in.
  */
 #include "cuda_listing.h"
 
@@ -16,7 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REGISTERS = 256, WORDS = REGISTERS / 64, OF_A_PRODUCT = 4, MOST_OPERANDS = 8 };
+enum { REGISTERS = 256, UNIFORM = 128, OF_A_PRODUCT = 4, MOST_OPERANDS = 8 };
+
+/* Registers are numbered: those that products read, those that may hold another descriptor, and of these the uniform ones. */
+enum { OTHER_R = REGISTERS, OTHER_UR = OTHER_R + REGISTERS, NUMBERS = OTHER_UR + UNIFORM, WORDS = NUMBERS / 64 };
 
 struct registers {
     uint64_t word[WORDS];
@@ -29,7 +35,11 @@ struct instruction {
     bool conditional; /* what follows it in the listing may come next too */
     bool seen;
     long address, target;
-    int first, count; /* registers that it writes; of a product: that it reads */
+    int first, count;                         /* registers that it writes; of a product: that it reads */
+    int result, results;                      /* the same for descriptors: numbers from OTHER_R on */
+    enum source { ANY, DRIVER, COPY } source; /* of the result */
+    int copied;                               /* number from OTHER_R on */
+    int descriptor;                           /* uniform register that it names; -1: none */
     const char *text;
     int length;
     struct registers read; /* by products that may be under way when it is reached */
@@ -120,6 +130,70 @@ static void set_result(struct instruction *instruction, const char *operation, i
     instruction->count = width_of(operation, length);
 }
 
+/* Numbers from OTHER_R on of an operand that is a register; -1 if it is something else. */
+static int number_of(const struct operands *operands, int n)
+{
+    if (n >= operands->count)
+        return -1;
+    struct operands one = {{operands->at[n]}, {operands->length[n]}, 1};
+    const char *reuse = memmem(one.at[0], (size_t)one.length[0], ".reuse", 6);
+    if (reuse)
+        one.length[0] = (int)(reuse - one.at[0]);
+    bool uniform = one.at[0][0] == 'U';
+    one.at[0] += uniform;
+    one.length[0] -= uniform;
+    int number = register_of(&one, 0);
+    return number < 0 || (uniform && number >= UNIFORM) ? -1 : (uniform ? OTHER_UR : OTHER_R) + number;
+}
+
+/* The words of constant bank 0 in which the driver leaves the descriptor, by architecture: 8.x, 9.0, 10.0 and 12.0. */
+static bool is_descriptor(const char *operand, int length)
+{
+    static const char *const words[] = {"c[0x0][0x118]", "c[0x0][0x11c]", "c[0x0][0x208]",
+                                        "c[0x0][0x20c]", "c[0x0][0x358]", "c[0x0][0x35c]"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if ((size_t)length == strlen(words[i]) && begins(operand, words[i]))
+            return true;
+    return false;
+}
+
+/* Halves of policies that pin nothing: 0, evict_first and evict_normal. */
+static bool is_harmless(const char *operand, int length)
+{
+    static const char *const values[] = {"0x0", "URZ", "RZ", "0x12f00000", "0x10000000"};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        if ((size_t)length == strlen(values[i]) && begins(operand, values[i]))
+            return true;
+    return false;
+}
+
+/* What an instruction does to descriptors. */
+static void set_descriptor(struct instruction *instruction, const char *operation, int length, const struct operands *operands)
+{
+    static const char *const moves[] = {"MOV",  "UMOV", "R2UR",   "IMAD.MOV.U32", "IMAD.U32", "LDC",
+                                        "ULDC", "LDCU", "LDC.64", "ULDC.64",      "LDCU.64"};
+    const char *desc = memmem(instruction->text, (size_t)instruction->length, " desc[UR", 8);
+    instruction->descriptor = desc ? (int)strtol(desc + 8, NULL, 10) : -1;
+    instruction->result = -1;
+    int place = operands->count > 0 && is_predicate(operands, 0) ? 1 : 0, number = number_of(operands, place);
+    if (number < 0 || writes_nothing(operation))
+        return;
+    instruction->result = number;
+    instruction->results = width_of(operation, length);
+    if (number + instruction->results > (number < OTHER_UR ? OTHER_UR : NUMBERS))
+        instruction->results = 1;
+    bool moves_on = false;
+    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
+        moves_on = moves_on || ((size_t)length == strlen(moves[i]) && begins(operation, moves[i]));
+    if (!moves_on || operands->count < place + 2)
+        return;
+    int last = operands->count - 1;
+    if (is_descriptor(operands->at[last], operands->length[last]) || is_harmless(operands->at[last], operands->length[last]))
+        instruction->source = DRIVER;
+    else if ((instruction->copied = number_of(operands, last)) >= 0 && instruction->results == 1)
+        instruction->source = COPY;
+}
+
 static void set_target(struct instruction *instruction, const struct operands *operands)
 {
     for (int n = 0; n < operands->count; n++)
@@ -158,6 +232,7 @@ static bool instruction_read(const char *line, const char *end, struct instructi
     const char *space = memchr(line, ' ', (size_t)(stop - line));
     int length = (int)((space ? space : stop) - line);
     struct operands operands = operands_of(line + length, stop);
+    set_descriptor(instruction, line, length, &operands);
     if (begins(line, "HGMMA")) {
         int matrix = register_of(&operands, 1);
         instruction->kind = matrix >= 0 ? PRODUCT : OTHER;
@@ -218,19 +293,40 @@ static void carry(struct instruction *code, int n, const struct registers *set, 
     }
 }
 
-/* One function. `waiting` has room for as many numbers as an instruction can change: once for each register, and once at all. */
+static bool has(const struct registers *set, int number)
+{
+    return set->word[number / 64] >> number % 64 & 1;
+}
+
+/* The set of registers with another descriptor, behind an instruction. */
+static void descriptors_after(const struct instruction *here, struct registers *set)
+{
+    for (int n = here->result; n >= 0 && n < here->result + here->results; n++) {
+        uint64_t bit = (uint64_t)1 << n % 64;
+        bool other = here->source == ANY || (here->source == COPY && has(set, here->copied));
+        if (other)
+            set->word[n / 64] |= bit;
+        else if (!here->conditional)
+            set->word[n / 64] &= ~bit;
+    }
+}
+
+/* One function. `waiting` has room for as many numbers as an instruction can change: once for each number, and once at all. */
 static void follow(struct instruction *code, int count, int *waiting, struct cuda_listing *listing)
 {
-    const struct registers none = {{0}};
+    struct registers start = {{0}};
     int left = 0;
+    for (int n = OTHER_R; n < NUMBERS; n++)
+        start.word[n / 64] |= (uint64_t)1 << n % 64;
     if (count > 0)
-        carry(code, 0, &none, waiting, &left);
+        carry(code, 0, &start, waiting, &left);
     while (left > 0) {
         int n = waiting[--left];
         const struct instruction *here = &code[n];
         struct registers set = here->read;
-        if (here->kind == WAIT)
-            set = none;
+        for (int i = 0; here->kind == WAIT && i < OTHER_R / 64; i++)
+            set.word[i] = 0;
+        descriptors_after(here, &set);
         for (int r = here->first; here->kind == PRODUCT && r < here->first + here->count; r++)
             set.word[r / 64] |= (uint64_t)1 << r % 64;
         int target = here->target >= 0 ? find(code, count, here->target) : -1;
@@ -243,6 +339,10 @@ static void follow(struct instruction *code, int count, int *waiting, struct cud
     for (int n = 0; n < count; n++) {
         const struct instruction *here = &code[n];
         listing->products += here->kind == PRODUCT;
+        int descriptor = here->descriptor >= 0 && here->descriptor < UNIFORM - 1 ? OTHER_UR + here->descriptor : -1;
+        if (here->seen && descriptor >= 0 && (has(&here->read, descriptor) || has(&here->read, descriptor + 1)) &&
+            listing->policies++ == 0)
+            snprintf(listing->policy, sizeof listing->policy, "%#lx %.*s", here->address, here->length, here->text);
         if (here->kind != OTHER || here->count == 0 || !meets(&here->read, here->first, here->count))
             continue;
         if (listing->early++ == 0)
@@ -258,7 +358,7 @@ bool cuda_listing_read(const char *text, struct cuda_listing *listing)
     for (const char *at = text; (at = strchr(at, '\n')); at++)
         lines++;
     struct instruction *code = calloc((size_t)lines, sizeof *code);
-    int *waiting = malloc((size_t)lines * (REGISTERS + 1) * sizeof *waiting), count = 0;
+    int *waiting = malloc((size_t)lines * (NUMBERS + 1) * sizeof *waiting), count = 0;
     bool good = code && waiting;
     for (const char *line = text; good && line;) {
         const char *newline = strchr(line, '\n'), *end = newline ? newline : line + strlen(line);

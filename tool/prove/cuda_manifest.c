@@ -191,11 +191,12 @@ static bool parse_refuses(struct reading *reading, char *text)
     return true;
 }
 
-/* Flags for nvcc that change the arithmetic or the registers, and nothing else: no other compiler, no other files, no debugging. */
+/* Flags for nvcc that change the arithmetic, and nothing else: no other compiler, no other files, no debugging, no other number of
+ * registers than the compiler finds right (__launch_bounds__ says what must fit), none of the macros that say what is compiled. */
 static bool parse_flags(struct reading *reading, char *text)
 {
     static const char *const allowed[] = {
-        "-D", "-use_fast_math", "--use_fast_math", "-ftz=", "-fmad=", "-prec-div=", "-prec-sqrt=", "-maxrregcount=", "-std=c++"};
+        "-D", "-use_fast_math", "--use_fast_math", "-ftz=", "-fmad=", "-prec-div=", "-prec-sqrt=", "-std=c++"};
     char *out = reading->manifest->flags;
     for (char *word; (word = next_word(&text));) {
         bool good = word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-=.")] == '\0',
@@ -207,8 +208,11 @@ static bool parse_flags(struct reading *reading, char *text)
         }
         if (!good || !found)
             return fail(reading,
-                        "the flag '%.48s' is not among -DNAME -use_fast_math -ftz= -fmad= -prec-div= -prec-sqrt= "
-                        "-maxrregcount= -std=c++NN",
+                        "the flag '%.48s' is not among -DNAME -use_fast_math -ftz= -fmad= -prec-div= -prec-sqrt= -std=c++NN%s",
+                        word, strstr(word, "maxrregcount") ? "; write __launch_bounds__ in the source" : "");
+        if (strncmp(word, "-DATTEST", 8) == 0 || strncmp(word, "-D_", 3) == 0)
+            return fail(reading,
+                        "the flag '%.48s' defines a name that is not the kernel's: ATTEST... are attest's, _... the compiler's",
                         word);
         if (strlen(out) + strlen(word) + 2 > sizeof reading->manifest->flags)
             return fail(reading, "there are too many flags");

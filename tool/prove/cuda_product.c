@@ -52,17 +52,55 @@ static bool judge_shape(const struct cuda_manifest *manifest, const struct cuda_
             return false;
         }
     }
+    if (image->import[0]) {
+        snprintf(why, size, "it calls %s; a kernel prints nothing, allocates nothing and launches nothing", image->import);
+        return false;
+    }
     if (image->state) {
         snprintf(why, size,
                  "it has %lld bytes of __device__ variables (%s), which outlive a call; constants go into __constant__ memory",
                  (long long)image->state, image->state_name);
         return false;
     }
-    if (image->import[0]) {
-        snprintf(why, size, "it calls %s; a kernel prints nothing, allocates nothing and launches nothing", image->import);
+    if (image->odd[0]) {
+        snprintf(why, size, "it has %s; a kernel is a function of its arguments", image->odd);
         return false;
     }
     return true;
+}
+
+/* Whether a block of the product may be one of a cluster. */
+static bool has_clusters(const struct cuda_manifest *manifest, const struct cuda_product *product)
+{
+    return product->configuration.numbers[CUDA_CLUSTER] > 1 || manifest->launch == ATTEST_LAUNCH_JOINED;
+}
+
+/* Nothing in the machine code that is not a function of the arguments, and all of the code was seen. */
+static bool judge_purity(const struct cuda_manifest *manifest, const struct cuda_product *product, char *why, size_t size)
+{
+    enum { INSTRUCTION = 16 };
+    const struct cuda_purity *purity = &product->purity;
+    if (purity->instructions == 0) /* it could not be listed, which the gate says by itself */
+        return true;
+    if (purity->refused > 0)
+        snprintf(why, size, "%s%s; a kernel is a function of its arguments", purity->first,
+                 purity->refused > 1 ? " (and there is more)" : "");
+    else if (product->listing.policies > 0)
+        snprintf(
+            why, size,
+            "%s has a cache policy of its own (createpolicy, L2::cache_hint), which outlives the call; leave it out, or give it "
+            "as a constant that lets lines go first",
+            product->listing.policy);
+    else if (purity->cluster[0] && !has_clusters(manifest, product))
+        snprintf(why, size, "%s is for blocks of a cluster, and the manifest names none; write cluster = 2, 4 or 8",
+                 purity->cluster);
+    else if (product->image.arch <= 90 && (int64_t)purity->instructions * INSTRUCTION != product->image.code)
+        snprintf(why, size,
+                 "the listing shows %d instructions, and the image has %lld bytes of code: part of it belongs to no function",
+                 purity->instructions, (long long)product->image.code);
+    else
+        return true;
+    return false;
 }
 
 static bool judge_facts(const struct cuda_manifest *manifest, const struct cuda_product *product, char *why, size_t size)
@@ -74,6 +112,7 @@ static bool judge_facts(const struct cuda_manifest *manifest, const struct cuda_
         const char *name;
         int64_t found, wanted;
     } facts[] = {
+        {"architecture", image->arch, cuda_limits[c->arch].number},
         {"abi", image->facts.abi, ATTEST_CUDA_ABI},
         {"args_size", image->facts.args_size, sizeof(attest_cuda_args)},
         {"dtype", image->facts.dtype, c->dtype},
@@ -165,9 +204,13 @@ static bool judge_memory(const struct cuda_product *product, char *why, size_t s
 bool cuda_product_judge(const struct cuda_manifest *manifest, const struct cuda_product *product, char *why, size_t why_size)
 {
     const int64_t *n = product->configuration.numbers;
-    if (!judge_shape(manifest, &product->image, why, why_size) || !judge_facts(manifest, product, why, why_size) ||
-        !judge_tensor(manifest, &product->image, why, why_size) || !judge_listing(product, why, why_size) ||
-        !judge_memory(product, why, why_size))
+    if (product->hidden[0]) {
+        snprintf(why, why_size, "%s", product->hidden);
+        return false;
+    }
+    if (!judge_shape(manifest, &product->image, why, why_size) || !judge_purity(manifest, product, why, why_size) ||
+        !judge_facts(manifest, product, why, why_size) || !judge_tensor(manifest, &product->image, why, why_size) ||
+        !judge_listing(product, why, why_size) || !judge_memory(product, why, why_size))
         return false;
     struct cuda_use use = cuda_measured(product);
     if (use.shared != n[CUDA_SHARED]) {

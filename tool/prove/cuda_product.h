@@ -7,6 +7,7 @@
 #include "cuda_compile.h"
 #include "cuda_image.h"
 #include "cuda_listing.h"
+#include "cuda_purity.h"
 
 enum { CUDA_LOG = 8192 };
 
@@ -18,7 +19,9 @@ struct cuda_product {
     struct cuda_image image;                    /* valid if status is 0 */
     struct cuda_ptxas ptxas[CUDA_MOST_ENTRIES]; /* what the assembler said */
     int ptxas_count;                            /* 0 for an image that was built elsewhere */
-    struct cuda_listing listing;                /* of an image with wgmma; no instructions: it could not be listed */
+    struct cuda_listing listing;                /* no instructions: it could not be listed */
+    struct cuda_purity purity;                  /* likewise */
+    char hidden[400];                           /* what the source would hide from the image (cuda_source.h); "" for nothing */
 };
 
 /* True if the image is what the manifest says; otherwise the sentence that says what it is not. What fits where is judged
