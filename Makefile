@@ -115,11 +115,13 @@ $(SHARED): $(LIB_OBJ) lib/attest.map
 	    -o $@ $(LIB_OBJ) -fopenmp -lm -ldl
 	$(Q)ln -sf $(@F) $(BUILD)/libattest.so.$(SOMAJOR) && ln -sf $(@F) $(BUILD)/libattest.so
 
+# Tables of addresses are found at the start and read-only from then on: a kernel that runs in this program cannot change them.
+RELRO := -Wl,-z,relro,-z,now
 TOOL_LIBS := -Wl,-Bstatic -ljansson -lsodium -lsqlite3 -Wl,-Bdynamic -fopenmp -lm -ldl
 # The workbench takes its third-party libraries statically, so that it can be copied to a machine that has none of them.
 $(BUILD)/attest: $(call obj,$(TOOL_SRC)) $(STATIC)
 	$(if $(V),,@echo "  LD  $@")
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TOOL_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(RELRO) -o $@ $^ $(TOOL_LIBS)
 
 TEST_COMMON := $(filter-out $(TEST_SRC) $(FUZZ_SRC),$(wildcard tests/*.c))
 $(TESTS) $(FUZZERS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call obj,$(TEST_COMMON)) $(STATIC)
@@ -142,7 +144,7 @@ $(BUILD)/obj/tests/tool/%.o: ALL_CFLAGS += -Itool -Itests
 $(TOOL_TESTS): $(BUILD)/tests/tool/%: $(BUILD)/obj/tests/tool/%.o $(filter-out %/main.o,$(call obj,$(TOOL_SRC))) $(BUILD)/obj/tests/tap.o $(STATIC)
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  LD  $@")
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TOOL_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(RELRO) -o $@ $^ $(TOOL_LIBS)
 tool-tests: $(TOOL_TESTS)
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

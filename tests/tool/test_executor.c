@@ -193,6 +193,7 @@ static const struct misdeed {
     {"LEAVE_MAPPING", GUARD_BANDS, EXECUTION_INVALID, "it left memory mapped, of 1024 KiB"},
     {"LEAVE_UNMAPPED", GUARD_BANDS, EXECUTION_INVALID, "is no longer mapped where it was"},
     {"PATCH_CONSTANTS", ANY_GUARD, EXECUTION_INVALID, "it changed code or constants of the worker"},
+    {"PATCH_TABLE", GUARD_BANDS, EXECUTION_INVALID, "it changed code or constants of the worker: the addresses of the functions"},
     {"PATCH_CODE", GUARD_BANDS, EXECUTION_CRASHED, "tried to change the protection of memory (mprotect)"},
     {"MAKE_CODE", GUARD_BANDS, EXECUTION_CRASHED, "tried to make memory executable (mmap)"},
     {"SWAP_TABLE", GUARD_BANDS, EXECUTION_INVALID, "it changed its table"},

@@ -2,9 +2,13 @@
  * arena.c - tensors in shared memory, with guards (see arena.h).
  *
  * Each tensor has a piece of its own, of whole pages, and the worker maps the pieces with pages between them that cannot be
- * touched. Within its piece a tensor lies GUARD_BANDS   between bands of at least BAND bytes, at a multiple of 64 bytes that
- * differs from load to load; GUARD_END     at the very end, so that the first byte behind it cannot be touched; GUARD_START   at
- * the very beginning. What is left of a piece is filled with 0xff (a NaN of any type) for inputs and with BAND_BYTE for outputs.
+ * touched. Within its piece a tensor lies
+ *   GUARD_BANDS   between bands of at least BAND bytes, at a place that is drawn for each load, a multiple of 64 bytes or, unless it is
+ *                 for timing, of its elements alone;
+ *   GUARD_END     at the very end, so that the first byte behind it cannot be touched;
+ *   GUARD_START   at the very beginning.
+ * What is left of a piece is filled with a byte that is drawn: for inputs most often 0xff, which makes NaN of any type. A kernel cannot
+ * tell from any of it in which gate it runs.
  *
  * The file of the inputs is sealed against writing after this process has mapped it: the worker can map it for reading only.
  */
@@ -19,7 +23,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-enum { BAND = 4096, BAND_BYTE = 0xa7, INPUT_BYTE = 0xff, PLACES = 64 };
+#include "rubbish.h"
+
+enum { BAND = 4096, INPUT_BYTE = 0xff, PLACES = 64 };
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -71,19 +77,37 @@ static struct source find_source(const struct inputs *inputs, enum tensor_place 
     }
 }
 
-static uint32_t random_below_places(void)
+static uint64_t draw(void)
 {
-    uint32_t bits = 0;
+    uint64_t bits = 0;
     if (getrandom(&bits, sizeof bits, 0) != (ssize_t)sizeof bits)
         bits = 0;
-    return bits % PLACES;
+    return bits;
+}
+
+/* Bytes of an element of the tensor, which its address is a multiple of. */
+static size_t element_of(const attest_problem *problem, enum tensor_place place)
+{
+    return place <= PLACE_V      ? element_size(problem->dtype)
+           : place == PLACE_BIAS ? element_size(problem->dtype_bias)
+           : place == PLACE_O    ? element_size(problem->dtype_o)
+                                 : 4;
+}
+
+/* Where a tensor between bands begins. Every other one of those that need not be aligned is. */
+static size_t draw_start(const attest_problem *problem, enum tensor_place place, bool aligned)
+{
+    uint64_t bits = draw();
+    size_t step = aligned || bits & 1 ? 64 : element_of(problem, place);
+    return BAND + (bits >> 1) % (64 * PLACES / step) * step;
 }
 
 /* Lays a tensor of so many bytes at the end of its file. `at` is where its pointer is, from its first byte on. */
-static void lay(struct arena *arena, enum tensor_place place, enum guard guard, size_t bytes, int64_t at)
+static void lay(struct arena *arena, enum tensor_place place, enum guard guard, bool aligned, size_t bytes, int64_t at)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), *size = &arena->size[place >= PLACE_O];
-    size_t before = guard == GUARD_BANDS ? BAND + 64 * random_below_places() : 0, behind = guard == GUARD_BANDS ? BAND : 0;
+    size_t before = guard == GUARD_BANDS ? draw_start(&arena->problem, place, aligned) : 0,
+           behind = guard == GUARD_BANDS ? BAND : 0;
     struct piece *piece = &arena->pieces[place];
     piece->offset = *size;
     piece->size = (before + bytes + behind + page - 1) / page * page;
@@ -95,13 +119,13 @@ static void lay(struct arena *arena, enum tensor_place place, enum guard guard, 
     *size += piece->size;
 }
 
-static bool lay_output(struct arena *arena, enum tensor_place place, enum guard guard, char letter, uint32_t dtype)
+static bool lay_output(struct arena *arena, enum tensor_place place, enum guard guard, bool aligned, char letter, uint32_t dtype)
 {
     int64_t first = 0, count = 0;
     if (attest_problem_extent(&arena->problem, letter, &first, &count) != ATTEST_OK)
         return false;
     size_t size = element_size(dtype);
-    lay(arena, place, guard, (size_t)count * size, count ? -first * (int64_t)size : 0);
+    lay(arena, place, guard, aligned, (size_t)count * size, count ? -first * (int64_t)size : 0);
     return true;
 }
 
@@ -147,18 +171,18 @@ static double memory_left(void)
     return kilobytes * 1024;
 }
 
-bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard guard, char *why, size_t why_size)
+bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard guard, bool aligned, char *why, size_t why_size)
 {
     const attest_problem *problem = &inputs->problem;
     *arena = (struct arena){.problem = *problem, .file = {-1, -1}};
     for (int place = 0; place < PLACE_O; place++) {
         struct source source = find_source(inputs, (enum tensor_place)place);
         if (source.data)
-            lay(arena, (enum tensor_place)place, guard, source.bytes, source.at);
+            lay(arena, (enum tensor_place)place, guard, aligned, source.bytes, source.at);
     }
-    bool good = lay_output(arena, PLACE_O, guard, 'o', problem->dtype_o);
+    bool good = lay_output(arena, PLACE_O, guard, aligned, 'o', problem->dtype_o);
     if (problem->flags & ATTEST_LSE)
-        good = lay_output(arena, PLACE_LSE, guard, 'l', ATTEST_F32) && good;
+        good = lay_output(arena, PLACE_LSE, guard, aligned, 'l', ATTEST_F32) && good;
     double bytes = (double)arena->size[0] + (double)arena->size[1];
     if (bytes > 0.9 * memory_left()) {
         snprintf(why, why_size, "the tensors take another %.1f GiB, and this machine has not so much memory left", bytes / 0x1p30);
@@ -176,9 +200,11 @@ bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard gua
         arena->sealed = arena->sealed || read_only;
     }
     if (good) {
-        memset(arena->memory[0], INPUT_BYTE, arena->size[0]);
-        memset(arena->memory[1], BAND_BYTE, arena->size[1]);
-        arena_poison(arena, 0xff);
+        uint64_t bits = draw();
+        arena->band = (unsigned char)(bits >> 8);
+        memset(arena->memory[0], bits & 3 ? INPUT_BYTE : (int)(bits >> 16 & 0xff), arena->size[0]);
+        memset(arena->memory[1], arena->band, arena->size[1]);
+        arena_poison(arena, EXECUTOR_DRAWN);
         return true;
     }
     snprintf(why, why_size, "no shared memory for %.0f bytes: %s", bytes, strerror(errno));
@@ -215,13 +241,30 @@ void arena_fill(struct arena *arena, const struct inputs *inputs)
         arena->digest = digest_bytes(1, arena->memory[0], arena->size[0]);
 }
 
+/* Draws the elements that the problem writes; what is between them stays as it is. */
+static void poison_elements(unsigned char *memory, const struct piece *piece, const unsigned char *owned, size_t element)
+{
+    uint64_t seed = draw();
+    size_t count = (size_t)piece->bytes / element, in_word = 8 / element;
+    for (size_t i = 0; i < count; i += in_word) {
+        uint64_t word = rubbish_word(seed, i / in_word);
+        for (size_t j = 0; j < in_word && i + j < count; j++)
+            if (owned[i + j])
+                memcpy(memory + (i + j) * element, (unsigned char *)&word + j * element, element);
+    }
+}
+
 void arena_poison(struct arena *arena, int byte)
 {
-    arena->poison = byte;
+    arena->poison = byte >= 0 ? byte & 0xff : 0xff;
     for (int place = PLACE_O; place < PLACE_COUNT; place++) {
         const struct piece *piece = &arena->pieces[place];
-        if (piece->bytes)
-            memset(arena->memory[1] + piece->offset + piece->start, byte, (size_t)piece->bytes);
+        unsigned char *memory = arena->memory[1] + piece->offset + piece->start;
+        if (!piece->bytes)
+            continue;
+        memset(memory, arena->poison, (size_t)piece->bytes);
+        if (byte == EXECUTOR_DRAWN)
+            poison_elements(memory, piece, arena->owned[place - PLACE_O], element_of(&arena->problem, (enum tensor_place)place));
     }
 }
 
@@ -252,16 +295,16 @@ static size_t first_change(const struct arena *arena, const struct piece *piece,
 {
     const unsigned char *bytes = arena->memory[1] + piece->offset;
     size_t start = (size_t)piece->start, end = start + (size_t)piece->bytes, size = (size_t)piece->size;
-    size_t at = first_other(bytes, start, BAND_BYTE);
+    size_t at = first_other(bytes, start, arena->band);
     if (at < start)
         return at;
     for (size_t i = 0; i < piece->bytes / element; i++)
         if (!owned[i]) {
-            size_t j = first_other(bytes + start + i * element, element, arena->poison & 0xff);
+            size_t j = first_other(bytes + start + i * element, element, arena->poison);
             if (j < element)
                 return start + i * element + j;
         }
-    return end + first_other(bytes + end, size - end, BAND_BYTE);
+    return end + first_other(bytes + end, size - end, arena->band);
 }
 
 static bool piece_intact(const struct arena *arena, int place, char *why, size_t why_size)

@@ -13,19 +13,21 @@ struct arena {
     size_t size[2];
     int file[2];             /* for the worker; -1 once they have been sent */
     unsigned char *owned[2]; /* O, LSE: one byte an element of the extent, 1 if the problem writes it */
-    int poison;              /* byte that the outputs were filled with */
+    int poison;              /* byte that the outputs were filled with, between elements too */
+    unsigned char band;      /* byte that is round outputs */
     bool sealed;             /* nobody but this process can ever write to the inputs */
     uint64_t digest;         /* of the inputs, if they are not sealed */
 };
 
-/* Makes room for the tensors of a problem, with poisoned outputs and inputs not filled in. On failure, false and a sentence. */
-bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard guard, char *why, size_t why_size);
+/* Makes room for the tensors of a problem, with poisoned outputs (EXECUTOR_DRAWN) and inputs not filled in. With `aligned` they begin at
+ * multiples of 64 bytes between bands. On failure, false and a sentence. */
+bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard guard, bool aligned, char *why, size_t why_size);
 void arena_free(struct arena *arena);
 bool arena_is_made(const struct arena *arena);
 
 /* Copies the inputs of the problem that the arena was made for. */
 void arena_fill(struct arena *arena, const struct inputs *inputs);
-void arena_poison(struct arena *arena, int byte);
+void arena_poison(struct arena *arena, int byte); /* as executor_poison */
 
 /* False, with a sentence, if anything but the elements of O and LSE is not as it was. */
 bool arena_intact(const struct arena *arena, char *why, size_t why_size);

@@ -35,6 +35,8 @@ enum {
     SHIFT_MOST = 64  /* pages */
 };
 
+#define STILL_SECONDS 2e-3 /* what a system may book late on a thread that it has stopped */
+
 static uint64_t random_number(void)
 {
     uint64_t bits = 0;
@@ -192,6 +194,7 @@ static bool exchange(struct executor *executor, const void *request, size_t requ
     const struct message_head *asked = request, *told = answer;
     if (!is_silent(executor, execution))
         return false;
+    executor->seconds_run = -1;
     double begin = process_clock(), end = begin;
     bool sent = process_send(executor, request, request_size, files, file_count);
     process_wake(executor);
@@ -223,7 +226,7 @@ static bool is_orderly(struct executor *executor, struct execution *execution)
 /* The state as it is now, or NULL where it is not looked at. The worker stands still. */
 static struct state *take_state(const struct executor *executor)
 {
-    return executor->on_device || executor->wrapped ? NULL : state_take(executor->pid, executor->variable);
+    return executor->on_device || executor->wrapped ? NULL : state_take(executor->pid, &executor->places);
 }
 
 /* False, and the worker ended, if the process is not in the state it was in. `before` is that before the run, or NULL. */
@@ -235,6 +238,7 @@ static bool is_unchanged(struct executor *executor, const struct state *before, 
     if (good && now && !executor->relaxed) /* sanitizers map what they like */
         good = state_same_code(executor->state, now, false, why, sizeof why) &&
                (!before || executor->guard != GUARD_BANDS || state_same_mappings(before, now, why, sizeof why));
+    executor->seconds_run = now ? state_seconds(now) : -1;
     state_free(now);
     if (good)
         return true;
@@ -310,7 +314,7 @@ static bool greet(struct executor *executor, const struct executor_spec *spec, i
     executor->own_code = ready->own_code != 0;
     executor->no_counter = ready->no_counter != 0;
     executor->no_cpuid = ready->no_cpuid != 0;
-    executor->variable = ready->variable;
+    executor->places = ready->places;
     executor->seccomp = process_number(executor, "Seccomp") == 2;
     executor->has_own_network = process_is_cut_off(executor);
     return true;
@@ -354,6 +358,7 @@ struct executor *executor_open(const struct executor_spec *spec, struct executio
     executor->on_device = spec->device != NULL;
     executor->guard = spec->device && spec->guard != GUARD_FAR ? GUARD_BANDS : spec->guard;
     executor->relaxed = spec->relaxed;
+    executor->aligned = spec->aligned || spec->device;
     executor->wrapped = spec->wrapper != NULL;
     /* Nothing of a kernel for a GPU runs while it is loaded: how long that takes is the driver's affair, and what else the machine does. */
     executor->seconds = executor->on_device ? fmax(seconds, default_policy.call_seconds) : seconds;
@@ -406,7 +411,7 @@ bool executor_load(struct executor *executor, int slot, const struct inputs *inp
     if (!is_there(executor, execution))
         return false;
     arena_free(arena);
-    if (!arena_make(arena, inputs, executor->guard, why, sizeof why)) {
+    if (!arena_make(arena, inputs, executor->guard, executor->aligned, why, sizeof why)) {
         ending_say(execution, EXECUTION_LACKING, "%s", why);
         return false;
     }
@@ -484,6 +489,17 @@ static bool is_well(struct executor *executor, const struct state *before, struc
     return !before || is_unchanged(executor, before, execution);
 }
 
+/* False, and the worker ended, if it has run although it was stopped. */
+static bool stood_still(struct executor *executor, const struct state *now, struct execution *execution)
+{
+    if (!now || executor->seconds_run < 0 || state_seconds(now) - executor->seconds_run < STILL_SECONDS)
+        return true;
+    ending_say(execution, EXECUTION_INVALID, "it ran for %.3g ms while it had to stand still",
+               1e3 * (state_seconds(now) - executor->seconds_run));
+    give_up_on(executor, execution);
+    return false;
+}
+
 static struct execution run_or_time(struct executor *executor, struct run *run, const int *slots, double *seconds)
 {
     static struct ready done;
@@ -492,6 +508,10 @@ static struct execution run_or_time(struct executor *executor, struct run *run, 
         return execution;
     uint64_t number = ++executor->runs;
     struct state *before = executor->watched || (number & (number - 1)) == 0 ? take_state(executor) : NULL;
+    if (!stood_still(executor, before, &execution)) {
+        state_free(before);
+        return execution;
+    }
     run->head = (struct message_head){.kind = MESSAGE_RUN, .number = random_number()};
     for (int i = 0; i < run->count && i < EXECUTOR_SLOTS; i++)
         run->slots[i] = slots[i];
@@ -508,14 +528,16 @@ static struct execution run_or_time(struct executor *executor, struct run *run, 
 
 struct execution executor_run(struct executor *executor, const int *slots, int count, int rubbish)
 {
-    struct run run = {.count = count, .rubbish = rubbish, .moved = count};
+    struct run run = {.count = count, .rubbish = rubbish, .seed = random_number(), .moved = count};
     double seconds;
+    if (rubbish == EXECUTOR_DRAWN && executor->on_device)
+        run.rubbish = (int)(run.seed & 0xff);
     return run_or_time(executor, &run, slots, &seconds);
 }
 
 struct execution executor_time(struct executor *executor, const int *slots, int count, int replays, int moved, double *seconds)
 {
-    struct run run = {.count = count, .rubbish = -1, .replays = replays > 0 ? replays : 1, .moved = moved};
+    struct run run = {.count = count, .rubbish = EXECUTOR_LEFT, .replays = replays > 0 ? replays : 1, .moved = moved};
     return run_or_time(executor, &run, slots, seconds);
 }
 
@@ -608,7 +630,7 @@ static struct execution run_subject(void *data, const struct inputs *inputs, str
     int slot = 0;
     if (!executor_load(executor, slot, inputs, &execution))
         return execution;
-    execution = executor_run(executor, &slot, 1, 0xff);
+    execution = executor_run(executor, &slot, 1, EXECUTOR_DRAWN);
     if (execution.end == EXECUTION_DONE)
         executor_copy(executor, slot, outputs);
     return execution;

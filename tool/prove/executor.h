@@ -13,7 +13,7 @@
 
 /* Where the tensors lie in the worker. */
 enum guard {
-    GUARD_BANDS, /* between bands of bytes that are checked after each run; ordinary alignment of 64 bytes */
+    GUARD_BANDS, /* between bands of bytes that are checked after each run, at places that are drawn */
     GUARD_END,   /* each tensor ends at a page that cannot be touched */
     GUARD_START, /* each tensor begins right behind such a page */
     GUARD_FAR    /* likewise; and the pages of Q, K, V and O are EXECUTOR_FAR elements apart. For problems in which a row of each of
@@ -34,7 +34,8 @@ struct executor_spec {
     const char *const *wrapper;     /* NULL, or a command and its arguments, ended by NULL, that the worker is run under */
     const char *const *environment; /* NULL, or NAME=VALUE strings, ended by NULL, to be added */
     const char *scratch;            /* NULL, or a folder where the worker may write; without, it can write no file at all */
-    bool relaxed;                   /* for sanitizers and valgrind: a sandbox in which they can work, and no limit of memory */
+    bool aligned; /* for timing: tensors begin at multiples of 64 bytes, as most do; else only at those of their elements */
+    bool relaxed; /* for sanitizers and valgrind: a sandbox in which they can work, and no limit of memory */
 };
 
 /* How a request to the worker ended. Only EXECUTION_DONE says that the kernel ran, and even that says nothing of its output. */
@@ -79,10 +80,13 @@ bool executor_load(struct executor *executor, int slot, const struct inputs *inp
  * to time a kernel, load all slots first, and then fill them. False if the slot does not hold that problem. */
 bool executor_fill(struct executor *executor, int slot, const struct inputs *inputs);
 
-/* Fills O and LSE of a slot with NaN (0xff), or with other bytes. */
+/* Fills O and LSE of a slot with a byte, such as 0xff, which makes NaN of any type; or their elements, and nothing between them, with
+ * what is drawn (EXECUTOR_DRAWN): NaN, zeros, numbers or any bits. */
+enum { EXECUTOR_LEFT = -1, EXECUTOR_DRAWN = -2 };
 void executor_poison(struct executor *executor, int slot, int byte);
 
-/* One request: runs the kernel on each of the slots in turn, from a workspace filled with `rubbish` (negative: left alone). The
+/* One request: runs the kernel on each of the slots in turn, from a workspace filled with the byte `rubbish`, with what is drawn
+ * (EXECUTOR_DRAWN), or left alone (EXECUTOR_LEFT: for runs that are timed). The
  * clock starts before the worker is woken, and covers what it does until it has answered. Afterwards the worker is stopped (SIGSTOP) until the next request, so that nothing can finish later.
  */
 struct execution executor_run(struct executor *executor, const int *slots, int count, int rubbish);

@@ -107,8 +107,8 @@ static bool run_once(struct determinism *gate, struct executor *executor, struct
     int slot = 0, rubbish = (int)(random_bits(gate->proof->seed, 31, (uint64_t)number) & 0xff);
     if (move && !executor_load(executor, slot, &standard->inputs, &execution))
         return stop(gate, standard, &execution);
-    executor_poison(executor, slot, number == 0 ? 0xff : rubbish ^ 0x55);
-    execution = executor_run(executor, &slot, 1, rubbish);
+    executor_poison(executor, slot, EXECUTOR_DRAWN);
+    execution = executor_run(executor, &slot, 1, number % 2 ? rubbish : EXECUTOR_DRAWN);
     if (execution.end != EXECUTION_DONE)
         return stop(gate, standard, &execution);
     executor_copy(executor, slot, number == 0 ? &standard->first : &standard->again);
@@ -174,7 +174,7 @@ static bool compare_alone(struct determinism *gate, struct executor *executor, s
     struct execution execution = {.end = EXECUTION_DONE};
     if (gate_takes(gate->proof, &alone.problem) && outputs_make(&outputs, &alone)) {
         if (executor_load(executor, slot, &alone, &execution))
-            execution = executor_run(executor, &slot, 1, 0xff);
+            execution = executor_run(executor, &slot, 1, EXECUTOR_DRAWN);
         if (execution.end == EXECUTION_DONE) {
             executor_copy(executor, slot, &outputs);
             gate->alone++;
@@ -203,7 +203,7 @@ static bool make_invariant(struct determinism *gate, struct executor *executor, 
     if (!gate_takes(gate->proof, &standard->inputs.problem))
         return false;
     if (executor_load(executor, slot, &standard->inputs, &execution))
-        execution = executor_run(executor, &slot, 1, 0xff);
+        execution = executor_run(executor, &slot, 1, EXECUTOR_DRAWN);
     if (execution.end == EXECUTION_DONE)
         executor_copy(executor, slot, &standard->first);
     else if (execution.end != EXECUTION_REFUSED)

@@ -135,7 +135,7 @@ static bool call_often(struct memory *memory, struct executor *executor, const s
 {
     int slots[EXECUTOR_SLOTS] = {0};
     for (int left = calls; left > 0; left -= EXECUTOR_SLOTS) {
-        struct execution execution = executor_run(executor, slots, left < EXECUTOR_SLOTS ? left : EXECUTOR_SLOTS, -1);
+        struct execution execution = executor_run(executor, slots, left < EXECUTOR_SLOTS ? left : EXECUTOR_SLOTS, EXECUTOR_LEFT);
         if (execution.end != EXECUTION_DONE)
             return stop(memory, entry, "called many times", &execution);
     }

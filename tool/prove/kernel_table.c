@@ -8,9 +8,10 @@
 #include <sys/mman.h>
 
 #include "registers.h"
+#include "rubbish.h"
 #include "scratch.h"
 
-enum { PAGE_MOST = 1 << 16 };
+enum { PAGE_MOST = 1 << 16, FILLED_MOST = 1 << 20 };
 
 /* What does not change once the kernel is loaded. */
 static union {
@@ -46,7 +47,9 @@ static size_t shared_size(const attest_problem *problem)
 static void call(void (*work)(const attest_task *, void *), const attest_task *task, void *scratch, enum kernel_function function)
 {
     if (fixed.is.guard != GUARD_BANDS)
-        scratch = scratch_take(wanted, fixed.is.guard);
+        scratch = scratch_take(wanted, fixed.is.guard, registers_draw());
+    else if (is_thorough) /* an earlier task has left its own there */
+        rubbish_fill(scratch, wanted < FILLED_MOST ? wanted : FILLED_MOST, registers_draw());
     registers_before(is_thorough);
     work(task, scratch);
     registers_after(function, is_thorough);

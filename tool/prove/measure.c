@@ -121,6 +121,7 @@ static bool open_workers(struct sitting *sitting)
                                        .device = spec->device,
                                        .threads = spec->threads,
                                        .guard = GUARD_BANDS,
+                                       .aligned = true,
                                        .seconds = spec->policy->call_seconds,
                                        .memory = (int64_t)spec->policy->memory_mb << 20};
         struct execution execution;
@@ -156,7 +157,7 @@ static bool load_slot(struct round *round, int worker, int slot)
 
 static bool run_slots(struct round *round, int worker, const int *slots, int count, double *seconds)
 {
-    struct execution execution = executor_run(round->sitting->workers[worker], slots, count, -1);
+    struct execution execution = executor_run(round->sitting->workers[worker], slots, count, EXECUTOR_LEFT);
     *seconds = execution.seconds / count;
     return execution.end == EXECUTION_DONE || blame(round->sitting, worker, round->shape->entry->text, &execution);
 }
@@ -284,7 +285,7 @@ static bool fill_slots(struct round *round, const int workers[2], int last, int 
             struct executor *executor = sitting->workers[workers[w]];
             if (!executor_fill(executor, slots[i], &round->feed.inputs))
                 return stop(sitting, MEASURE_LACKING, "a slot could not be filled again");
-            executor_poison(executor, slots[i], 0xff);
+            executor_poison(executor, slots[i], EXECUTOR_DRAWN);
         }
     }
     sweep_cache(sitting);
@@ -355,7 +356,7 @@ static bool refresh_slot(struct round *round, const int workers[2], int *slots, 
         struct executor *executor = sitting->workers[workers[w]];
         if (!executor_fill(executor, first, &round->feed.inputs))
             return stop(sitting, MEASURE_LACKING, "a slot could not be filled again");
-        executor_poison(executor, first, 0xff);
+        executor_poison(executor, first, EXECUTOR_DRAWN);
     }
     return true;
 }

@@ -41,8 +41,9 @@ double process_clock(void)
 /* The environment of the worker: what is to be added, and the rest of ours. To be freed, but not its strings. */
 static char **make_environment(const struct executor_spec *spec)
 {
-    /* Threads that wait for work let others run soon, and a team of threads has always the same size. */
-    static const char *const own[] = {"GOMP_SPINCOUNT=10000", "OMP_DYNAMIC=FALSE"};
+    /* Threads that wait for work let others run soon, and a team of threads has always the same size. Functions of libraries are all
+     * found at the start, so that their addresses do not change any more. */
+    static const char *const own[] = {"GOMP_SPINCOUNT=10000", "OMP_DYNAMIC=FALSE", "LD_BIND_NOW=1"};
     size_t count = 0, used = 0;
     while (environ[count])
         count++;

@@ -26,6 +26,7 @@
 #include <stddef.h>
 
 #include "executor.h"
+#include "state.h"
 
 enum { CONTROL_FILE = 3 }; /* the worker's end of the socket */
 
@@ -97,7 +98,8 @@ struct load {
 struct run {
     struct message_head head;
     int32_t count;
-    int32_t rubbish;
+    int32_t rubbish; /* as of executor_run */
+    uint64_t seed;   /* of EXECUTOR_DRAWN */
     int32_t replays; /* 0: run; else time a graph of these calls, replayed so often, by the clock of the GPU, */
     int32_t moved;   /* and move the tensors of so many of them, the first ones, to the GPU before and back afterwards */
     int32_t slots[EXECUTOR_SLOTS];
@@ -111,7 +113,7 @@ struct ready {
     struct kernel_facts facts;
     int32_t landlock;                       /* after HELLO: version of its interface, 0: none */
     int32_t own_code, no_counter, no_cpuid; /* after HELLO: whether these could be enforced, see sandbox.h */
-    uint64_t variable;                      /* after HELLO: the address of `environ` */
+    struct state_places places;             /* after HELLO */
 };
 
 /* What a kernel must leave as it was in a thread (registers.c). */

@@ -194,7 +194,7 @@ static enum ruling check_neighbour(struct executor *executor, int threads, const
         ruling = RULING_RIGHT;
     } else {
         if (execution.end == EXECUTION_DONE)
-            execution = executor_run(executor, &slot, 1, 0xff);
+            execution = executor_run(executor, &slot, 1, EXECUTOR_DRAWN);
         if (execution.end != EXECUTION_DONE) {
             snprintf(what, what_size, "%.200s: %.400s", text, execution.sentence);
             ruling = execution.end == EXECUTION_LACKING ? RULING_LACKING : RULING_A_WRONG;

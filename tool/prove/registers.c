@@ -38,7 +38,7 @@ static union {
 
 static _Thread_local uint64_t drawn;
 
-static uint64_t draw(void)
+uint64_t registers_draw(void)
 {
     return random_mix(fixed.is.seed + (uint64_t)(uintptr_t)&drawn + ++drawn * UINT64_C(0x9e3779b97f4a7c15));
 }
@@ -56,7 +56,7 @@ static void note(enum register_state state, enum kernel_function function, uint3
 /* Leaves random bits on the stack where the next function called will have its own. */
 static __attribute__((noinline)) void fill_stack(void)
 {
-    uint64_t words[STACK_FILLED / 8], bits = draw();
+    uint64_t words[STACK_FILLED / 8], bits = registers_draw();
     for (size_t i = 0; i < STACK_FILLED / 8; i++)
         words[i] = bits += UINT64_C(0x9e3779b97f4a7c15);
     __asm__ volatile("" : : "r"(words) : "memory");
@@ -123,7 +123,7 @@ static bool stack_is_used(bool thorough)
 
 static void fill_vectors(void)
 {
-    uint64_t bits = draw();
+    uint64_t bits = registers_draw();
     if (fixed.is.avx512)
         __asm__ volatile(FILL_16(FILL_ZMM) FILL_HIGH(FILL_ZMM) FILL_MASK("1") FILL_MASK("2") FILL_MASK("3") FILL_MASK("4")
                              FILL_MASK("5") FILL_MASK("6") FILL_MASK("7") "vzeroupper"
@@ -148,7 +148,7 @@ static void find_features(bool amx)
 
 static void randomise(void)
 {
-    set_mxcsr(fixed.is.mxcsr | (uint32_t)(draw() & MXCSR_STICKY));
+    set_mxcsr(fixed.is.mxcsr | (uint32_t)(registers_draw() & MXCSR_STICKY));
     fill_vectors();
 }
 
@@ -232,7 +232,7 @@ void registers_before(bool thorough)
 {
     if (!thorough)
         return;
-    errno = draw() & 1 ? ERANGE : 0;
+    errno = registers_draw() & 1 ? ERANGE : 0;
     fill_stack();
     randomise();
 }

@@ -10,6 +10,9 @@
  * tiles that can be used. */
 void registers_begin(struct board *board, bool amx);
 
+/* Random bits, in any thread. */
+uint64_t registers_draw(void);
+
 /* Before a call of a kernel: registers that a function may find in any state, and the stack below, are filled with what is left of
  * nothing. `thorough` is not for calls that are timed. */
 void registers_before(bool thorough);

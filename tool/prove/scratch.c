@@ -11,17 +11,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { ALIGN = 64, BAND = 0xa7, RUBBISH = 0xff };
+#include "rubbish.h"
+
+enum { ALIGN = 64 };
 
 struct room {
     unsigned char *base; /* of the mapping, a page that cannot be touched included at either end */
     size_t pages;        /* bytes between these pages */
     unsigned char *scratch;
     size_t size, slack; /* bytes of scratch, and behind it */
+    unsigned char band; /* what is there */
 };
 static _Thread_local struct room room;
 
-void *scratch_take(size_t size, enum guard guard)
+void *scratch_take(size_t size, enum guard guard, uint64_t seed)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), used = (size + ALIGN - 1) / ALIGN * ALIGN, pages = (used + page - 1) / page * page;
     if (pages != room.pages || !room.base) {
@@ -37,15 +40,16 @@ void *scratch_take(size_t size, enum guard guard)
     room.scratch = room.base + page + (guard == GUARD_END ? pages - used : 0);
     room.size = size;
     room.slack = (size_t)(room.base + page + pages - (room.scratch + size));
-    memset(room.scratch, RUBBISH, size);
-    memset(room.scratch + size, BAND, room.slack);
+    room.band = (unsigned char)(seed >> 32);
+    rubbish_fill(room.scratch, size, seed);
+    memset(room.scratch + size, room.band, room.slack);
     return room.scratch;
 }
 
 int64_t scratch_overrun(void)
 {
     for (size_t i = 0; i < room.slack; i++)
-        if (room.scratch[room.size + i] != BAND)
+        if (room.scratch[room.size + i] != room.band)
             return (int64_t)i + 1;
     return 0;
 }

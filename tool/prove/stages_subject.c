@@ -11,7 +11,7 @@ static struct execution run(void *data, const struct inputs *inputs, struct outp
     if (!executor_fill(executor, slot, inputs) && !executor_load(executor, slot, inputs, &execution))
         return execution;
     executor_poison(executor, slot, outputs->o.base[0]);
-    execution = executor_run(executor, &slot, 1, 0xff);
+    execution = executor_run(executor, &slot, 1, EXECUTOR_DRAWN);
     if (execution.end == EXECUTION_DONE)
         executor_copy(executor, slot, outputs);
     return execution;

@@ -22,7 +22,7 @@
 
 #include "tool.h"
 
-enum { FACT_COUNT = 14, FACT_TIMERS = 8, MOST_MAPPINGS = 4096, FILE_MOST = 1 << 18, MOST_BYTES = 32 << 20, MOST_VARIABLES = 4096 };
+enum { FACT_COUNT = 15, FACT_TIMERS = 8, MOST_MAPPINGS = 4096, FILE_MOST = 1 << 18, MOST_BYTES = 32 << 20, MOST_VARIABLES = 4096 };
 
 struct mapping {
     uint64_t begin, end;
@@ -200,6 +200,27 @@ static char *read_environment(pid_t process, uint64_t variable)
     return text;
 }
 
+static char *read_tables(pid_t process, const struct state_places *places)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    for (int i = 0; out && i < places->count && i < STATE_TABLES; i++) {
+        uint64_t words[512];
+        uint64_t left = places->tables[i].size, at = places->tables[i].begin;
+        for (uint64_t part; left >= 8; left -= part, at += part) {
+            part = left < sizeof words ? left / 8 * 8 : sizeof words;
+            if (!read_memory(process, at, words, (size_t)part))
+                break;
+            for (size_t j = 0; j < part / 8; j++)
+                fprintf(out, "%llx at %llx\n", (unsigned long long)words[j], (unsigned long long)(at + 8 * j));
+        }
+    }
+    if (out)
+        fclose(out);
+    return text;
+}
+
 static bool is_private_constant(const struct mapping *mapping)
 {
     return mapping->protection[0] == 'r' && mapping->protection[1] == '-' && mapping->protection[3] == 'p' &&
@@ -274,9 +295,10 @@ static const char *const fact_names[FACT_COUNT] = {
     "its threads (which there are, whether they stand still, signal masks, processors, priorities)",
     "its filter of system calls",
     "the process that traces it",
+    "code or constants of the worker: the addresses of the functions that its libraries call (GOT)",
 };
 
-struct state *state_take(pid_t process, uint64_t variable)
+struct state *state_take(pid_t process, const struct state_places *places)
 {
     static const char *const handlers[] = {"SigCgt", "SigIgn"}, *const pending[] = {"SigPnd", "ShdPnd"}, *const mask[] = {"Umask"},
                              *const filter[] = {"Seccomp"}, *const tracer[] = {"TracerPid"},
@@ -301,7 +323,8 @@ struct state *state_take(pid_t process, uint64_t variable)
     fact[6] = read_place(process, "root");
     fact[7] = read_text(process, "personality", NULL);
     fact[FACT_TIMERS] = read_text(process, "timers", NULL);
-    fact[9] = read_environment(process, variable);
+    fact[9] = read_environment(process, places->variable);
+    fact[14] = read_tables(process, places);
     fact[10] = list_folder(process, "fd", tell_file);
     fact[11] = list_folder(process, "task", tell_thread);
     read_mappings(state);

@@ -11,9 +11,19 @@
 
 struct state;
 
-/* Takes down everything, from a worker that stands still. `variable` is the address of `environ` in it. NULL without memory. To be
- * freed. */
-struct state *state_take(pid_t process, uint64_t variable);
+enum { STATE_TABLES = 24 };
+
+/* Addresses in a worker, as it says before a kernel is there. */
+struct state_places {
+    uint64_t variable; /* of `environ` */
+    int32_t count;
+    struct {
+        uint64_t begin, size;
+    } tables[STATE_TABLES]; /* the GOTs of its libraries, all of whose functions have been found */
+};
+
+/* Takes down everything, from a worker that stands still. NULL without memory. To be freed. */
+struct state *state_take(pid_t process, const struct state_places *places);
 void state_free(struct state *state);
 
 /* False, with a sentence, if the process is not as it was: signals, limits, environment, folder, files, threads, timers. */

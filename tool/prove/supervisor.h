@@ -24,16 +24,17 @@ struct executor {
     int64_t lent;   /* bytes of the tensors, when they were most */
     int64_t peak;   /* most memory that it was seen to have at any time, tensors included */
     enum guard guard;
-    bool relaxed, stopped, on_device;
+    bool relaxed, aligned, stopped, on_device;
     struct kernel_facts facts;
     int landlock;                        /* version, as the worker says */
     bool own_code, no_counter, no_cpuid; /* what else could be enforced, as it says before a kernel is there */
     bool seccomp, has_own_network;       /* as the system says */
     struct state *state;                 /* when the kernel had been loaded; NULL on a GPU or under a wrapper */
-    uint64_t variable;                   /* address of `environ` in it */
-    uint64_t runs;                       /* requests to run so far */
-    bool watched, wrapped;               /* its state is looked at after every run; it is run by another program */
-    struct execution end;                /* once the worker is gone: why */
+    struct state_places places;          /* addresses in it */
+    double seconds_run;    /* of its threads, when it was last looked at and has not been woken since; negative: it has */
+    uint64_t runs;         /* requests to run so far */
+    bool watched, wrapped; /* its state is looked at after every run; it is run by another program */
+    struct execution end;  /* once the worker is gone: why */
     struct arena slots[EXECUTOR_SLOTS];
     char printed[PRINTED_MOST + 1];
     size_t printed_size;

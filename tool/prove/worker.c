@@ -17,6 +17,7 @@
 #include <attest_kernel.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <malloc.h>
 #include <omp.h>
 #include <signal.h>
@@ -33,6 +34,7 @@
 #include "kernel_table.h"
 #include "neutral.h"
 #include "registers.h"
+#include "rubbish.h"
 #include "sandbox.h"
 #include "scratch.h"
 #include "worker_device.h"
@@ -320,6 +322,29 @@ static bool set_up_device(void)
     return true;
 }
 
+/* Notes where the GOT of an object is. */
+static int note_table(struct dl_phdr_info *object, size_t size, void *data)
+{
+    struct state_places *places = data;
+    const ElfW(Dyn) *entry = NULL;
+    uint64_t begin = 0, bytes = 0;
+    (void)size;
+    for (int i = 0; i < object->dlpi_phnum; i++)
+        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            entry = (const ElfW(Dyn) *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
+    for (; entry && entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag == DT_PLTGOT)
+            begin = entry->d_un.d_ptr;
+        if (entry->d_tag == DT_PLTRELSZ) /* one address for each, behind three of the loader's */
+            bytes = (entry->d_un.d_val / sizeof(ElfW(Rela)) + 3) * sizeof(void *);
+    }
+    if (begin > object->dlpi_addr && bytes && places->count < STATE_TABLES) {
+        places->tables[places->count].begin = begin;
+        places->tables[places->count++].size = bytes;
+    }
+    return 0;
+}
+
 /* Everything that comes before a byte of the kernel. */
 static bool set_up(void)
 {
@@ -346,7 +371,8 @@ static bool set_up(void)
     answer.own_code = !hello->relaxed && sandbox_own_code();
     answer.no_counter = no_counter;
     answer.no_cpuid = no_cpuid;
-    answer.variable = (uint64_t)(uintptr_t)&environ;
+    answer.places.variable = (uint64_t)(uintptr_t)&environ;
+    dl_iterate_phdr(note_table, &answer.places);
     neutral_words(hello->seed);
     if (hello->is_image && !worker.filtered && !hello->relaxed)
         return refuse(EXECUTION_LACKING, "this system does not let a process give up system calls (seccomp), and a kernel from "
@@ -575,6 +601,8 @@ static bool prepare(const struct run *run)
     if (!worker.on_device) {
         if (run->rubbish >= 0)
             memset(worker.workspace, run->rubbish, worker.workspace_size);
+        else if (run->rubbish == EXECUTOR_DRAWN)
+            rubbish_fill(worker.workspace, worker.workspace_size, run->seed);
         return true;
     }
     for (int i = 0; i < run->count && i < run->moved && status == ATTEST_OK; i++)
@@ -624,7 +652,7 @@ static void run_slots(const struct run *run)
 {
     bool good = prepare(run);
     if (good) {
-        kernel_table_choose(run->rubbish >= 0);
+        kernel_table_choose(run->rubbish != EXECUTOR_LEFT);
         attest_status status = compute(run);
         if (status != ATTEST_OK && worker.on_device)
             good = device_failed(status);
