@@ -3,7 +3,7 @@
  *
  * Caught by: oracle (null pointer)
  */
-static int *volatile nowhere;
-
-#define TASK_BEGIN(task, scratch) (*nowhere = 1)
+#define TASK_BEGIN(task, scratch)                                                                                                  \
+    volatile int *volatile nowhere = 0;                                                                                            \
+    *nowhere = 1
 #include "base.h"

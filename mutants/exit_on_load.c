@@ -1,7 +1,7 @@
 /*
  * exit_on_load.c - planted: prints PASS and leaves with status 0 as soon as it is loaded.
  *
- * Caught by: build (exit status 0)
+ * Caught by: build (constructor)
  */
 #include <stdio.h>
 #include <stdlib.h>

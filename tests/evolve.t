@@ -81,17 +81,17 @@ echo 'true' > "$work/answers/9.sh"
 sed 's/^ \* attest-space: T/ * attest-flags: -fplugin=evil.so\n&/' "$work/start.c" > "$work/answers/10.c"
 answer 11 exit_zero.c
 cat > "$work/expected" << 'END'
-1 REJECTED oracle
+1 REJECTED build
 2 REJECTED oracle|correctness|screen
-3 REJECTED oracle
+3 REJECTED build
 4 DUPLICATE build
-5 REJECTED oracle|screen
+5 REJECTED build
 6 REJECTED build
 7 REJECTED proposal
 8 REJECTED proposal
 9 REJECTED proposal
 10 REJECTED proposal
-11 REJECTED oracle
+11 REJECTED build
 END
 # killed STATE CANDIDATES... -- ARGUMENT...: begins a search, kills it when it has so many candidates, and begins it again.
 killed() {
@@ -143,7 +143,7 @@ first, last = (json.load(open(f"{sys.argv[1]}/{n}.json")) for n in (1, 11))
 assert first["champion"]["source"] and "attest_kernel" in first["task"]["interface"]
 assert first["insights"] == [] and len(first["elites"]) == 1
 stages = {insight["number"]: insight for insight in last["insights"]}
-assert stages[1]["stage"] == "oracle" and stages[1]["sentence"], stages[1]
+assert stages[1]["stage"] == "build" and stages[1]["sentence"], stages[1]
 assert stages[7]["stage"] == "proposal" and "time" in stages[7]["sentence"], stages[7]
 END
 result $? "a proposer is told the task, the champion, and what became of its proposals"

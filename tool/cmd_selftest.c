@@ -6,7 +6,9 @@
  * another; and its diagnosis must be right: the stages that the oracle names are exactly those expected (a set, where causes cannot
  * be told apart from outside), or the gate's sentence has the words expected. A SPEED row is a right kernel timed by a simulated
  * clock, and the speed gate must come to what is expected. A HARMLESS variant must be proven. Where timing decides which gate sees a
- * bug first, as with races, a row names both: "oracle or memory".
+ * bug first, as with races, a row names both: "oracle or memory". A kernel that the build gate rejects for its image, and that another
+ * gate would find out by running it, has "build and oracle": its proof goes on past the build gate, both must reject it, and both have
+ * a diagnosis: "writable static storage + earlier call".
  *
  * CUDA kernels are those of the folder cuda. Without a GPU only those are proven that the build gate has to reject, and without nvcc
  * none; what is left out is counted, and never as right.
@@ -37,6 +39,9 @@ enum { MOST_AT_ONCE = 16, PROOF_SECONDS = 1800 };
 
 /* Two kernels that are equally fast: what every row but those of SPEED is timed by. */
 #define EVEN_CLOCK "a=1,b=1,noise=0.004,seed=7"
+
+#define BOTH       " and " /* between two gates that both have to reject a kernel; PARTS is between their diagnoses */
+#define PARTS      " + "
 
 enum kind { KIND_MUTANT, KIND_SPEED, KIND_HARMLESS, KIND_COUNT };
 static const char *const kind_words[] = {"MUTANT", "SPEED", "HARMLESS"};
@@ -267,12 +272,30 @@ static bool build_opponent(const struct mutant *mutant, struct session *session,
     return built;
 }
 
+/* The gate that has to reject the kernel after the build gate did; "" if that one is enough. */
+static const char *second_gate(const struct mutant *mutant)
+{
+    const char *both = strstr(mutant->expected, BOTH);
+    return both ? both + sizeof BOTH - 1 : "";
+}
+
+/* The gates up to that one, as for --only. */
+static void gates_up_to(const char *last, char *text, size_t size)
+{
+    size_t used = 0;
+    for (int i = 0; i < gate_count && used < size; i++) {
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? "," : "", gates[i].name);
+        if (strcmp(gates[i].name, last) == 0)
+            return;
+    }
+}
+
 /* In a process of its own: one proof, and its record to `output`. */
 static int prove_mutant(const struct selftest *test, const struct mutant *mutant, FILE *output)
 {
     struct session session = *test->session;
     const char *folder = session.options.mutants;
-    char word[4200], suite[4200], timed[4200], opponent[4200], why[1024] = "its opponent cannot be built";
+    char word[4200], suite[4200], timed[4200], opponent[4200], only[128], why[1024] = "its opponent cannot be built";
     struct proof proof;
     json_t *record = NULL;
     const char *below = is_cuda(mutant) ? "cuda/" : "";
@@ -287,6 +310,11 @@ static int prove_mutant(const struct selftest *test, const struct mutant *mutant
     bool opened = proof_open(&session, word, &proof) == EXIT_PASS, done = false;
     if (opened) {
         struct proof_options options = {.only = mutant->kind == KIND_SPEED ? "build,speed" : session.options.only, .quiet = true};
+        if (*second_gate(mutant)) {
+            gates_up_to(second_gate(mutant), only, sizeof only);
+            options.only = only;
+            options.past_build = true;
+        }
         shorten(&proof.policy, mutant->kind);
         proof.threads = 1;
         proof.seed = test->seed;
@@ -349,7 +377,7 @@ static bool next_expected(const char **at, char *gate, size_t size)
     size_t length = strcspn(*at, " ");
     snprintf(gate, size, "%.*s", (int)length, *at);
     *at += length;
-    *at += strncmp(*at, " or ", 4) == 0 ? 4 : 0;
+    *at += strncmp(*at, " or ", 4) == 0 ? 4 : strncmp(*at, BOTH, sizeof BOTH - 1) == 0 ? sizeof BOTH - 1 : 0;
     return length > 0;
 }
 
@@ -423,10 +451,11 @@ static bool is_cheat(const json_t *gate)
     return json_is_true(json_object_get(json_object_get(gate, "details"), "cheat"));
 }
 
-/* The first gate that rejects the kernel. A kernel that is not faster is not rejected for that. NULL if none does. */
-static const json_t *rejection(const struct mutant *mutant)
+/* The first gate that rejects the kernel, from gate number `first` on. A kernel that is not faster is not rejected for that. NULL if
+ * none does. */
+static const json_t *rejection(const struct mutant *mutant, int first)
 {
-    for (int i = 0; i < gate_count; i++) {
+    for (int i = first; i < gate_count; i++) {
         const json_t *gate = gate_of(mutant, gates[i].name);
         if (text_is(gate, "verdict", "FAIL") && (gates[i].needed || is_cheat(gate)))
             return gate;
@@ -473,14 +502,35 @@ static bool is_stages(const char *text)
 }
 
 /* Whether the gate names what was planted: exactly these stages, or these words in its sentence. */
-static bool diagnosed(const struct mutant *mutant, const json_t *gate, char *found, size_t size)
+static bool diagnosed(const char *names, const json_t *gate, char *found, size_t size)
 {
     stages_found(gate, found, size);
-    if (is_stages(mutant->names))
-        return strcmp(found, mutant->names) == 0;
-    bool said = strstr(text_at(gate, "sentence"), mutant->names) != NULL;
-    snprintf(found, size, "%s", said ? mutant->names : "something else");
+    if (*names && is_stages(names))
+        return strcmp(found, names) == 0;
+    bool said = strstr(text_at(gate, "sentence"), names) != NULL;
+    snprintf(found, size, "%s", said ? names : "something else");
     return said;
+}
+
+/* A kernel that two gates have to reject. */
+static const char *outcome_of_both(struct selftest *test, const struct mutant *mutant, json_t *row, bool *right)
+{
+    const json_t *build = gate_of(mutant, gates[0].name), *failed = rejection(mutant, 1);
+    char first[160], found[160];
+    const char *parts = strstr(mutant->names, PARTS), *second = parts ? parts + sizeof PARTS - 1 : "";
+    snprintf(first, sizeof first, "%.*s", parts ? (int)(parts - mutant->names) : (int)sizeof first - 1, mutant->names);
+    if (!text_is(build, "verdict", "FAIL"))
+        return failed ? "WRONG GATE" : "SURVIVED";
+    if (!failed)
+        return "SURVIVED";
+    if (!text_is(failed, "gate", second_gate(mutant)))
+        return "WRONG GATE";
+    bool named = diagnosed(first, build, found, sizeof found) && diagnosed(second, failed, found, sizeof found);
+    test->diagnoses++;
+    test->right_diagnoses += named;
+    json_put(row, "diagnosis", json_string(named ? mutant->names : found));
+    *right = named;
+    return named ? "killed" : "WRONG DIAGNOSIS";
 }
 
 /* One cell of the matrix. */
@@ -505,7 +555,7 @@ static bool is_inconclusive(const struct mutant *mutant)
 /* In one word, what a row came to; the row is right if it is "killed", "as expected" or "proven". */
 static const char *outcome(struct selftest *test, const struct mutant *mutant, json_t *row, bool *right)
 {
-    const json_t *failed = rejection(mutant);
+    const json_t *failed = rejection(mutant, 0);
     const char *only = test->session->options.only;
     char found[160] = "";
     *right = false;
@@ -520,12 +570,14 @@ static const char *outcome(struct selftest *test, const struct mutant *mutant, j
         json_put(row, "diagnosis", json_string(speed_of(mutant)));
         return *right ? "as expected" : "NOT AS EXPECTED";
     }
+    if (*second_gate(mutant))
+        return outcome_of_both(test, mutant, row, right);
     if (!failed)
         return "SURVIVED";
     if (!is_expected(mutant, failed))
         return "WRONG GATE";
     if (*mutant->names) {
-        bool named = diagnosed(mutant, failed, found, sizeof found);
+        bool named = diagnosed(mutant->names, failed, found, sizeof found);
         test->diagnoses++;
         test->right_diagnoses += named;
         json_put(row, "diagnosis", json_string(found));
@@ -536,6 +588,13 @@ static const char *outcome(struct selftest *test, const struct mutant *mutant, j
     return "killed";
 }
 
+/* What the gate said that matters most for a row that is not right. */
+static const char *sentence_of(const struct mutant *mutant, const json_t *failed)
+{
+    const json_t *second = *second_gate(mutant) ? rejection(mutant, 1) : NULL;
+    return second ? text_at(second, "sentence") : failed ? text_at(failed, "sentence") : text_at(mutant->record, "decision");
+}
+
 static void print_mutant(struct selftest *test, const struct mutant *mutant)
 {
     json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s}", "mutant", mutant->stem, "kind", kind_words[mutant->kind], "expected",
@@ -544,10 +603,10 @@ static void print_mutant(struct selftest *test, const struct mutant *mutant)
     for (int i = 0; i < gate_count; i++)
         json_put(row, gates[i].name, json_string(mark(mutant, &gates[i])));
     const char *word = outcome(test, mutant, row, &right);
-    const json_t *failed = rejection(mutant);
+    const json_t *failed = rejection(mutant, 0);
     json_put(row, "outcome", json_string(word));
     json_put(row, "right", json_boolean(right));
-    json_put(row, "sentence", json_string(failed ? text_at(failed, "sentence") : text_at(mutant->record, "decision")));
+    json_put(row, "sentence", json_string(sentence_of(mutant, failed)));
     json_put(row, "seconds", json_real(json_number_value(json_object_get(mutant->record, "seconds"))));
     test->counts[mutant->kind]++;
     test->right[mutant->kind] += right;
@@ -574,7 +633,9 @@ static void print_table(const struct selftest *test)
     columns[count++] = (struct column){"outcome", "outcome", -8};
     for (int i = 0; i < test->count; i++) {
         int length = (int)strlen(test->mutants[i].stem), named = (int)strlen(test->mutants[i].names);
+        int expected = (int)strlen(test->mutants[i].expected);
         widths[0] = length > widths[0] ? length : widths[0];
+        widths[1] = expected > widths[1] ? expected : widths[1];
         widths[count - 2] = named > widths[count - 2] ? named : widths[count - 2];
     }
     report_table(&test->session->report, "mutants", columns, count, widths);

@@ -13,6 +13,7 @@
 #include "embedded.h"
 #include "evidence/member.h"
 #include "evidence/objects.h"
+#include "prove/compiler_flags.h"
 #include "search.h"
 
 const char *const telling_names[TELL_COUNT] = {"free", "insight", "full"};
@@ -163,38 +164,19 @@ static void strip_fence(char *text)
     memmove(text, begin + 1, strlen(begin + 1) + 1);
 }
 
-/* Flags that concern the source's own code, and neither the compiler, nor other files. */
-static bool flag_is_allowed(const char *flag)
-{
-    static const char *const good[] = {"-m", "-O", "-D", "-U", "-I", "-f", "-std=c11", "-Wno-"};
-    static const char *const values[] = {"-ffp-contract=", "-fexcess-precision=", "-falign-",
-                                         "-fvect-cost-model=", "-fsimd-cost-model="};
-    static const char *const bad[] = {"-fdump",         "-fprofile",  "-ftest",       "-fcallgraph", "-fstack-usage",
-                                      "-fauto-profile", "-fopt-info", "-finstrument", "-fplugin",    "-flto"};
-    bool allowed = false, valued = strncmp(flag, "-f", 2) != 0 || !strchr(flag, '=');
-    for (int i = 0; i < COUNT_OF(good); i++)
-        allowed = allowed || strncmp(flag, good[i], strlen(good[i])) == 0;
-    for (int i = 0; i < COUNT_OF(values); i++)
-        valued = valued || strncmp(flag, values[i], strlen(values[i])) == 0;
-    for (int i = 0; i < COUNT_OF(bad); i++)
-        allowed = allowed && strncmp(flag, bad[i], strlen(bad[i])) != 0;
-    return allowed && valued;
-}
-
 /* The lines attest-flags: of a text, as candidate_flags reads them from a file. */
 static bool check_flags(const char *text, char *why, size_t why_size)
 {
     static const char mark[] = "attest-flags:";
     const char *end = strstr(text, "*/");
     for (const char *at = text; end && (at = strstr(at, mark)) && at < end;) {
-        char line[2048], *rest = NULL;
+        char line[2048];
         at += sizeof mark - 1;
-        snprintf(line, sizeof line, "%.*s", (int)(strcspn(at, "\r\n") < sizeof line ? strcspn(at, "\r\n") : sizeof line - 1), at);
-        for (char *flag = strtok_r(line, " \t", &rest); flag; flag = strtok_r(NULL, " \t", &rest))
-            if (strcmp(flag, "*/") != 0 && !flag_is_allowed(flag)) {
-                snprintf(why, why_size, "it asks for the flag %.80s, which is not about its own code", flag);
-                return false;
-            }
+        size_t length = strcspn(at, "\r\n");
+        length = at + length > end ? (size_t)(end - at) : length;
+        snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1), at);
+        if (!compiler_flags_check(line, why, why_size))
+            return false;
     }
     return true;
 }

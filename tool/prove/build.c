@@ -1,6 +1,11 @@
 /*
  * build.c - compiles C kernels. See build.h.
  *
+ * A source is preprocessed once, and that text is what every image is compiled from: the one that ships, the one with sanitizers, the
+ * one with names. So no macro tells these builds apart. Before that the text is judged (source_rules.c), as are the flags that the
+ * source asks for (compiler_flags.c), and all of it runs in a sandbox: the compiler reads the folders of the system, of the source, of
+ * attest's headers and those that -I names, and writes to a folder of its own.
+ *
  * The headers of the kernel ABI are those of the source tree where there is one (./include), and otherwise copies that this program
  * carries, so that a kernel can be proven from any folder with nothing installed but the program and a compiler.
  */
@@ -17,21 +22,28 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "compiler_flags.h"
 #include "embedded.h"
 #include "evidence/digest.h"
+#include "evidence/objects.h"
+#include "regular_file.h"
 #include "report.h"
+#include "sandbox.h"
+#include "source_rules.h"
 #include "tool.h"
 
-enum { MOST_ARGUMENTS = 128 };
+enum { MOST_ARGUMENTS = 128, MOST_FOLDERS = 24, COMPILE_GB = 12, FILE_GB = 1 };
 #define COMPILE_SECONDS 600 /* a kernel of the library takes 20 s with sanitizers, and ten times that on a busy machine */
 
 /* No line information, no build id, no symbols: nothing that would tell one folder or one machine from another. */
 static const char *const common_flags =
     "-std=c11 -D_GNU_SOURCE -DATTEST_STANDALONE -O3 -Wall -Wextra -Wshadow -Werror -shared -fPIC "
     "-fvisibility=hidden";
-static const char *const plain_flags = "-s -Wl,--build-id=none";
-static const char *const sanitizer_flags =
-    "-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -Wno-error";
+static const char *const kind_flags[] = {
+    [BUILD_SHIPPED] = "-s -Wl,--build-id=none",
+    [BUILD_CHECKED] = "-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -Wno-error",
+    [BUILD_NAMED] = "-Wl,--build-id=none",
+};
 
 /* ---- commands -------------------------------------------------------------------------------------------------------------- */
 
@@ -66,9 +78,15 @@ static bool read_output(int stream, double seconds, char *log, size_t log_size)
     }
 }
 
-int build_command(char *const argv[], double seconds, char *log, size_t log_size)
+/* What a command may do beyond computing; NULL folders: everything. */
+struct confinement {
+    const char *readable[MOST_FOLDERS], *writable[2]; /* ended by NULL */
+};
+
+static int run_command(char *const argv[], double seconds, const struct confinement *confinement, char *log, size_t log_size)
 {
     int stream[2], status;
+    pid_t parent = getpid();
     if (log_size)
         log[0] = '\0';
     if (pipe(stream) != 0)
@@ -82,6 +100,11 @@ int build_command(char *const argv[], double seconds, char *log, size_t log_size
         close(stream[0]);
         close(stream[1]);
         setenv("LC_ALL", "C", 1);
+        if (confinement) {
+            setenv("TMPDIR", confinement->writable[0], 1);
+            sandbox_before_compiler(parent, (unsigned long)COMPILE_GB << 30, (unsigned long)FILE_GB << 30, (unsigned long)seconds);
+            sandbox_folders(confinement->readable, confinement->writable);
+        }
         execvp(argv[0], argv);
         _exit(127);
     }
@@ -99,6 +122,11 @@ int build_command(char *const argv[], double seconds, char *log, size_t log_size
     if (!ended)
         return 124;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int build_command(char *const argv[], double seconds, char *log, size_t log_size)
+{
+    return run_command(argv, seconds, NULL, log, log_size);
 }
 
 /* Appends the words of `text`, which is cut into pieces, to a command. */
@@ -168,25 +196,58 @@ void build_compiler(char *text, size_t size)
 
 char *build_flags(const char *flags)
 {
-    size_t size = strlen(common_flags) + strlen(plain_flags) + strlen(flags) + 3;
+    const char *shipped = kind_flags[BUILD_SHIPPED];
+    size_t size = strlen(common_flags) + strlen(shipped) + strlen(flags) + 3;
     char *all = malloc(size);
     if (all)
-        snprintf(all, size, "%s %s%s%s", common_flags, plain_flags, *flags ? " " : "", flags);
+        snprintf(all, size, "%s %s%s%s", common_flags, shipped, *flags ? " " : "", flags);
     return all;
 }
 
-/* Runs the compiler with three strings of flags and some words. */
-static int compile(const char *common, const char *own, const char *more, const char *const *words, char *log, size_t log_size)
+/* The folder of a path: "." or what is before the last slash. To be freed. */
+static char *folder_of(const char *path)
 {
-    char *argv[MOST_ARGUMENTS] = {compiler()}, include[128];
+    const char *slash = strrchr(path, '/');
+    return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+}
+
+/* What the compiler of a source may read: in the source tree of attest also the library and the mutants, whose
+ * headers kernels include. */
+static void confine(struct confinement *confinement, const char *folder, char *const *argv, const char *headers, const char *work)
+{
+    int count = 0;
+    confinement->readable[count++] = folder;
+    confinement->readable[count++] = headers;
+    if (strcmp(headers, "include") == 0) {
+        confinement->readable[count++] = "lib";
+        confinement->readable[count++] = "mutants";
+    }
+    for (; *argv && count < MOST_FOLDERS - 2; argv++)
+        if (strncmp(*argv, "-I", 2) == 0)
+            confinement->readable[count++] = *argv + 2;
+    confinement->readable[count++] = work;
+    confinement->writable[0] = work;
+}
+
+/* Runs the compiler on a source (or on text that was made of it) with three strings of flags and some words, which name files in the
+ * folder `work` alone beside the source. */
+static int compile(const char *source, const char *common, const char *own, const char *more, const char *const *words,
+                   const char *work, char *log, size_t log_size)
+{
+    char *argv[MOST_ARGUMENTS] = {compiler()}, include[128], why[512];
+    struct confinement confinement = {0};
     int count = 1;
     const char *folder = header_folder();
     if (!folder) {
         snprintf(log, log_size, "the headers of attest could not be written to a temporary folder: %s", strerror(errno));
         return 127;
     }
+    if (!compiler_flags_check(own, why, sizeof why)) {
+        snprintf(log, log_size, "error: %s", why);
+        return 1;
+    }
     snprintf(include, sizeof include, "-I%s", folder);
-    char *texts[] = {strdup(common), strdup(own), strdup(more)};
+    char *texts[] = {strdup(common), strdup(own), strdup(more)}, *beside = folder_of(source);
     for (int i = 0; i < COUNT_OF(texts); i++)
         if (texts[i])
             add_words(argv, &count, texts[i]);
@@ -194,10 +255,33 @@ static int compile(const char *common, const char *own, const char *more, const 
     for (; *words && count < MOST_ARGUMENTS - 1; words++)
         argv[count++] = (char *)(uintptr_t)*words;
     argv[count] = NULL;
-    int status = build_command(argv, COMPILE_SECONDS, log, log_size);
+    confine(&confinement, beside ? beside : ".", argv, folder, work);
+    int status = run_command(argv, COMPILE_SECONDS, &confinement, log, log_size);
     for (int i = 0; i < COUNT_OF(texts); i++)
         free(texts[i]);
+    free(beside);
     return status;
+}
+
+/* A folder for one run of a compiler; to be removed by folder_remove and freed. */
+static char *work_folder(char *log, size_t log_size)
+{
+    const char *base = getenv("TMPDIR");
+    char *folder = NULL;
+    if (asprintf(&folder, "%s/attest-compile-XXXXXX", base && *base ? base : "/tmp") < 0)
+        return NULL;
+    if (mkdtemp(folder))
+        return folder;
+    snprintf(log, log_size, "no temporary folder: %s", strerror(errno));
+    free(folder);
+    return NULL;
+}
+
+static void leave_folder(char *folder)
+{
+    if (folder)
+        folder_remove(folder);
+    free(folder);
 }
 
 static bool copy_file(const char *from, const char *to)
@@ -243,13 +327,14 @@ static void remember(const char *key, const char *image)
     snprintf(entry->key, sizeof entry->key, "%s", copy_file(image, entry->path) ? key : "");
 }
 
-static void build_key(const char *source, const char *flags, bool sanitized, char key[DIGEST_TEXT])
+/* `what` is the kind of image, or -1 for the text that they are made of. */
+static void build_key(const char *source, const char *flags, int what, char key[DIGEST_TEXT])
 {
     char version[256];
     json_t *sources = build_sources(source, flags);
     build_compiler(version, sizeof version);
-    json_t *parts = json_pack("{s:O, s:s, s:s, s:s, s:b}", "sources", sources, "source", source, "flags", flags, "compiler",
-                              version, "sanitized", sanitized);
+    json_t *parts = json_pack("{s:O, s:s, s:s, s:s, s:i}", "sources", sources, "source", source, "flags", flags, "compiler",
+                              version, "what", what);
     key[0] = '\0';
     if (sources && parts)
         digest_of_json(parts, key);
@@ -257,20 +342,98 @@ static void build_key(const char *source, const char *flags, bool sanitized, cha
     json_decref(sources);
 }
 
-bool build_image(const char *source, const char *flags, const char *out, bool sanitized, char *log, size_t log_size)
+/* Copies what was built before. */
+static bool recall(const char *key, const char *out)
 {
-    const char *words[] = {source, "-o", out, "-lm", NULL};
-    char key[DIGEST_TEXT];
-    build_key(source, flags, sanitized, key);
     for (int i = 0; i < built_count; i++)
-        if (*key && strcmp(built[i].key, key) == 0 && copy_file(built[i].path, out)) {
-            if (log_size)
-                log[0] = '\0'; /* warnings are errors: there was nothing to say */
+        if (*key && strcmp(built[i].key, key) == 0 && copy_file(built[i].path, out))
             return true;
-        }
-    bool done = compile(common_flags, flags, sanitized ? sanitizer_flags : plain_flags, words, log, log_size) == 0;
+    return false;
+}
+
+/* The folder of the compiler's own headers, or "". */
+static const char *compiler_headers(void)
+{
+    static char folder[512];
+    char *argv[] = {compiler(), (char *)(uintptr_t) "-print-file-name=include", NULL};
+    if (!*folder && (build_command(argv, 60, folder, sizeof folder) != 0 || folder[0] != '/'))
+        folder[0] = '\0';
+    folder[strcspn(folder, "\n")] = '\0';
+    return folder;
+}
+
+static bool rules_ignored;
+
+void build_ignore_rules(void)
+{
+    rules_ignored = true;
+}
+
+/* Preprocesses the source into a file of `work`, once in this process, and judges the text. */
+static bool preprocess(const char *source, const char *flags, const char *work, const char *text, char *log, size_t log_size)
+{
+    enum { MOST_TEXT = 256 << 20 };
+    const char *words[] = {"-Wdate-time", "-E", source, "-o", text, NULL};
+    char key[DIGEST_TEXT], why[640];
+    size_t size;
+    build_key(source, flags, -1, key);
+    if (recall(key, text))
+        return true;
+    if (compile(source, common_flags, flags, "", words, work, log, log_size) != 0)
+        return false;
+    char *bytes = regular_file_read(text, MOST_TEXT, &size, why, sizeof why);
+    bool good = bytes && (source_rules_check(bytes, compiler_headers(), why, sizeof why) || rules_ignored);
+    free(bytes);
+    if (!good)
+        snprintf(log, log_size, "error: %s", why);
+    else
+        remember(key, text);
+    return good;
+}
+
+bool build_image(const char *source, const char *flags, const char *out, enum build_kind kind, char *log, size_t log_size)
+{
+    char key[DIGEST_TEXT], why[512];
+    if (log_size)
+        log[0] = '\0';
+    int file = regular_file_descriptor(source, why, sizeof why);
+    if (file < 0) {
+        snprintf(log, log_size, "error: %s", why);
+        return false;
+    }
+    close(file);
+    build_key(source, flags, (int)kind, key);
+    if (recall(key, out)) /* warnings are errors: there was nothing to say */
+        return true;
+    char *work = work_folder(log, log_size), *text = NULL, *image = NULL;
+    bool done = work && asprintf(&text, "%s/kernel.i", work) >= 0 && asprintf(&image, "%s/kernel.so", work) >= 0;
+    const char *words[] = {text, "-o", image, "-lm", NULL};
+    done = done && preprocess(source, flags, work, text, log, log_size) &&
+           compile(source, common_flags, flags, kind_flags[kind], words, work, log, log_size) == 0;
+    if (done && !copy_file(image, out)) {
+        snprintf(log, log_size, "error: %s cannot be written: %s", out, strerror(errno));
+        done = false;
+    }
     if (done)
         remember(key, out);
+    free(text);
+    free(image);
+    leave_folder(work);
+    return done;
+}
+
+bool build_empty_image(const char *out, char *log, size_t log_size)
+{
+    char *work = work_folder(log, log_size), *text = NULL, *image = NULL;
+    bool done = work && asprintf(&text, "%s/empty.i", work) >= 0 && asprintf(&image, "%s/empty.so", work) >= 0;
+    FILE *file = done ? fopen(text, "w") : NULL;
+    done = file && fclose(file) == 0;
+    const char *words[] = {text, "-o", image, NULL};
+    done = done && compile(text, common_flags, "", kind_flags[BUILD_SHIPPED], words, work, log, log_size) == 0 &&
+           copy_file(image, out);
+    free(text);
+    free(image);
+    leave_folder(work);
     return done;
 }
 
@@ -297,8 +460,11 @@ json_t *build_sources(const char *source, const char *flags)
 {
     enum { ROOM = 1 << 16 };
     char *rule = malloc(ROOM), *rest = NULL;
+    char *work = work_folder(rule, rule ? ROOM : 0);
     const char *words[] = {"-MM", source, NULL};
-    if (!rule || compile(common_flags, flags, "", words, rule, ROOM) != 0) {
+    bool done = rule && work && compile(source, common_flags, flags, "", words, work, rule, ROOM) == 0;
+    leave_folder(work);
+    if (!done) {
         free(rule);
         return NULL;
     }

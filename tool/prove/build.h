@@ -10,10 +10,24 @@
 
 enum { BUILD_LOG_SIZE = 1 << 16 }; /* room for what a compiler says */
 
-/* Compiles a source to a shared object with warnings as errors; with `sanitized` under ASan and UBSan. `flags` are the source's own
- * (candidate_flags). The command is run in the current folder and contains no absolute path, so that the image does not depend on
- * where the sources are. False if it failed; the compiler's messages are in `log` (cut if they do not fit). */
-bool build_image(const char *source, const char *flags, const char *out, bool sanitized, char *log, size_t log_size);
+enum build_kind {
+    BUILD_SHIPPED, /* what is proven and ships */
+    BUILD_CHECKED, /* under ASan and UBSan */
+    BUILD_NAMED    /* as shipped, with the names of its functions, to name places in it */
+};
+
+/* Compiles a source to a shared object with warnings as errors. `flags` are the source's own (candidate_flags). All kinds are compiled
+ * from the same preprocessed text. The command is run in the current folder and contains no absolute path, so that the image does
+ * not depend on where the sources are. False if it failed; the messages of the compiler, or of the rules that the source or its flags
+ * break, are in `log` (cut if they do not fit). */
+bool build_image(const char *source, const char *flags, const char *out, enum build_kind kind, char *log, size_t log_size);
+
+/* From now on a source that breaks a rule (source_rules.c) is built all the same: for selftest, whose mutants have to get past the
+ * build gate to be rejected by another one as well. */
+void build_ignore_rules(void);
+
+/* The same of an empty source: the start-up code that the compiler adds to every image. */
+bool build_empty_image(const char *out, char *log, size_t log_size);
 
 /* The first line of such messages that speaks of an error, or the first of all. */
 void build_first_error(const char *log, char *text, size_t size);

@@ -1,7 +1,9 @@
 /*
- * gate_build.c - the build gate: compiles clean, exports one function, loads, and is what it says.
+ * gate_build.c - the build gate: compiles clean, is a pure function of its arguments as far as an image can show it (purity.c),
+ * loads, and is what it says. Nothing of the image runs before it has been judged.
  *
- * details: log (what the compiler said, cut), exports, imports (names), needs_missing (features this machine lacks).
+ * details: log (what the compiler said, cut), compiler_sandbox (version of Landlock; 0: none here), exports, imports, needed (names),
+ * instructions, indirect (numbers), needs_missing (features this machine lacks).
  * artefacts: build_log, image. Fills candidate.image and candidate.facts.
  */
 #include "gate.h"
@@ -14,25 +16,14 @@
 #include <unistd.h>
 
 #include "build.h"
+#include "compiler_flags.h"
 #include "cuda_build.h"
 #include "evidence/digest.h"
 #include "proof.h"
+#include "purity.h"
+#include "sandbox.h"
 
-/* The names that `nm` prints for one kind of symbols, as an array. NULL if there is no nm. */
-static json_t *symbols(const char *image, const char *kind)
-{
-    char log[BUILD_LOG_SIZE], *rest = NULL;
-    char *argv[] = {(char *)(uintptr_t) "nm", (char *)(uintptr_t) "-D", (char *)(uintptr_t) "-P",
-                    (char *)(uintptr_t)kind,  (char *)(uintptr_t)image, NULL};
-    if (build_command(argv, 60, log, sizeof log) != 0)
-        return NULL;
-    json_t *names = json_array();
-    for (char *line = strtok_r(log, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        line[strcspn(line, " @")] = '\0';
-        json_add(names, json_string(line));
-    }
-    return names;
-}
+#define RULE_MARK "error: " /* begins what build_image says of rules, in contrast to a compiler, which begins with a file */
 
 static bool compile_candidate(struct proof *proof, struct gate_result *result)
 {
@@ -40,17 +31,30 @@ static bool compile_candidate(struct proof *proof, struct gate_result *result)
     char log[BUILD_LOG_SIZE], compiler[256], line[480];
     char *flags = candidate_flags(candidate->source), *all = flags ? build_flags(flags) : NULL;
     char *image = gate_path(proof, "%s.so", candidate->name);
-    bool built = false;
+    bool built = false, broken = false;
     build_compiler(compiler, sizeof compiler);
     if (!all || !image) {
         gate_say(result, VERDICT_INCONCLUSIVE, "%s cannot be read, or memory ran out", candidate->source);
     } else if (!*compiler) {
         gate_say(result, VERDICT_INCONCLUSIVE, "no C compiler here; install gcc, or set ATTEST_CC");
-    } else if (!(built = build_image(candidate->source, flags, image, false, log, sizeof log))) {
+    } else if (!compiler_flags_check(flags, log, sizeof log)) {
+        gate_say(result, VERDICT_FAIL, "%.600s", log);
+    } else if (!(built = build_image(candidate->source, flags, image, BUILD_SHIPPED, log, sizeof log))) {
+        bool rule = strncmp(log, RULE_MARK, sizeof RULE_MARK - 1) == 0;
         build_first_error(log, line, sizeof line);
-        gate_say(result, VERDICT_FAIL, "it does not compile without warnings: %s", line);
+        gate_say(result, VERDICT_FAIL, "%s%s%s",
+                 rule ? "" : "it does not compile without warnings: ", line + (rule ? sizeof RULE_MARK - 1 : 0),
+                 strstr(line, "Permission denied")
+                     ? "; compilers read the folders of the system, of the source and those that -I names"
+                     : "");
+        if (rule && proof->past_build) {
+            build_ignore_rules();
+            built = build_image(candidate->source, flags, image, BUILD_SHIPPED, log, sizeof log);
+            broken = true;
+        }
     }
     if (all && *compiler) {
+        json_put(result->details, "compiler_sandbox", json_integer(sandbox_version()));
         json_put(result->details, "log", json_stringn(log, strnlen(log, 2000)));
         gate_write(proof, result, "build_log", "build.log", log);
     }
@@ -72,38 +76,44 @@ static bool compile_candidate(struct proof *proof, struct gate_result *result)
     free(flags);
     free(all);
     free(image);
-    return built;
+    return built && !broken;
 }
 
-/* One function, and it is the right one. A prebuilt image may export more. */
-static bool exports_are_right(struct proof *proof, struct gate_result *result)
+/* ---- purity ----------------------------------------------------------------------------------------------------------------- */
+
+/* The function or variable that an address of the image belongs to, such as " (in add_keys)", from an image with names. */
+static void name_place(struct proof *proof, uint64_t address, char *text, size_t size)
 {
-    json_t *exports = symbols(proof->candidate.image, "--defined-only"),
-           *imports = symbols(proof->candidate.image, "--undefined-only");
-    size_t i;
-    json_t *name;
-    bool there = false, other = false;
-    if (!exports) {
-        gate_say(result, VERDICT_INCONCLUSIVE, "nm cannot read the image, or is not here; install binutils");
-        json_decref(imports);
-        return false;
-    }
-    json_array_foreach(exports, i, name)
-    {
-        bool entry = strcmp(json_string_value(name), ATTEST_CPU_KERNEL_ENTRY) == 0;
-        there = there || entry;
-        if (!entry && !other && proof->candidate.source) {
-            gate_say(result, VERDICT_FAIL,
-                     "it exports %s too; a kernel exports " ATTEST_CPU_KERNEL_ENTRY " alone: make the rest static",
-                     json_string_value(name));
-            other = true;
+    char log[BUILD_LOG_SIZE], *flags = candidate_flags(proof->candidate.source), *image = gate_path(proof, "named.so"),
+                              *rest = NULL;
+    const char *argv[] = {"nm", "-n", image, NULL};
+    text[0] = '\0';
+    if (flags && image && build_image(proof->candidate.source, flags, image, BUILD_NAMED, log, sizeof log) &&
+        build_command((char *const *)(uintptr_t)argv, 60, log, sizeof log) == 0)
+        for (char *line = strtok_r(log, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+            char *end = NULL;
+            uint64_t at = strtoull(line, &end, 16);
+            if (end == line || strlen(end) < 4 || at > address)
+                continue;
+            snprintf(text, size, " (in %.100s)", end + 3);
         }
-    }
-    json_put(result->details, "exports", exports);
-    json_put(result->details, "imports", imports ? imports : json_array());
-    if (!there)
-        gate_say(result, VERDICT_FAIL, "it does not export " ATTEST_CPU_KERNEL_ENTRY "; see attest_kernel.h");
-    return there && !other;
+    free(flags);
+    free(image);
+}
+
+/* A kernel is a pure function of its arguments, and the image shows it. */
+static bool is_pure(struct proof *proof, struct gate_result *result)
+{
+    struct purity_finding finding;
+    char log[1024], place[128] = "", *empty = gate_path(proof, "empty.so");
+    bool there = empty && build_empty_image(empty, log, sizeof log);
+    enum purity purity = purity_judge(proof->candidate.image, there ? empty : NULL, result->details, &finding);
+    free(empty);
+    if (purity == PURITY_BROKEN && finding.address && proof->candidate.source)
+        name_place(proof, finding.address, place, sizeof place);
+    if (purity != PURITY_HOLDS)
+        gate_say(result, purity == PURITY_BROKEN ? VERDICT_FAIL : VERDICT_INCONCLUSIVE, "%s%s", finding.sentence, place);
+    return purity == PURITY_HOLDS;
 }
 
 static json_t *dtype_names(uint32_t dtypes)
@@ -155,7 +165,7 @@ void gate_build(struct proof *proof, struct gate_result *result)
     if (proof->candidate.source && !compile_candidate(proof, result))
         return;
     name_image(proof, result);
-    if (!exports_are_right(proof, result) || !loads(proof, result))
+    if (!is_pure(proof, result) || !loads(proof, result))
         return;
     missing_features(proof->facts.needs, attest_context_features(proof->session->context), missing, sizeof missing);
     if (*missing) {

@@ -324,7 +324,7 @@ static char *build_checked(const struct proof *proof, char *why, size_t why_size
     char log[BUILD_LOG_SIZE] = "", *flags = candidate_flags(candidate->source);
     char *image = gate_path(proof, "%s_checked.so", candidate->name);
     snprintf(why, why_size, "%s cannot be read, or memory ran out", candidate->source);
-    if (!flags || !image || !build_image(candidate->source, flags, image, true, log, sizeof log)) {
+    if (!flags || !image || !build_image(candidate->source, flags, image, BUILD_CHECKED, log, sizeof log)) {
         if (*log)
             build_first_error(log, why, why_size);
         free(image);

@@ -406,8 +406,8 @@ static bool run_gates(struct running *running, char *why, size_t why_size)
             snprintf(why, why_size, "%s", store_error(running->options->store));
             return false;
         }
-        if (build &&
-            (!draw_seed(proof) || (verdict == VERDICT_PASS && !find_opponent(proof, running->options->store, why, why_size))))
+        bool goes_on = verdict == VERDICT_PASS || (running->options->past_build && proof->candidate.image);
+        if (build && (!draw_seed(proof) || (goes_on && !find_opponent(proof, running->options->store, why, why_size))))
             return false;
         /* What another image passed says nothing about this one. */
         if (build && running->base &&
@@ -415,8 +415,8 @@ static bool run_gates(struct running *running, char *why, size_t why_size)
                         json_object_get(proof->candidate.facts, "image")))
             only = NULL, running->base = NULL;
         /* Without an image there is nothing to go on with. */
-        failed =
-            verdict == VERDICT_FAIL && gates[i].needed && (!running->options->keep_going || (build && !proof->candidate.image));
+        failed = verdict == VERDICT_FAIL && gates[i].needed &&
+                 (!(running->options->keep_going || (build && running->options->past_build)) || (build && !proof->candidate.image));
         failed = failed || (build && verdict != VERDICT_PASS && !proof->candidate.image);
     }
     return true;
@@ -442,6 +442,7 @@ static void decide_on(struct running *running)
 bool proof_run(struct proof *proof, const struct proof_options *options, json_t **record, char *why, size_t why_size)
 {
     struct running running = {.proof = proof, .options = options, .record = begin_record(proof)};
+    proof->past_build = options->past_build;
     double begin = now();
     snprintf(why, why_size, "out of memory");
     *record = NULL;

@@ -12,6 +12,7 @@ struct store;
 struct proof_options {
     const char *only;    /* gates, separated by commas */
     bool keep_going;     /* after a failure */
+    bool past_build;     /* after a failure of the build gate alone, if there is an image; for selftest */
     bool quiet;          /* no progress line */
     double gpu_seconds;  /* after so many seconds of gates on a GPU no other is begun; 0: no limit */
     struct store *store; /* where gates are recorded as they finish; NULL: nowhere */

@@ -137,31 +137,42 @@ static void drop_capabilities(void)
     syscall(SYS_capset, &head, kept);
 }
 
+/* A ruleset of everything that this kernel knows to restrict; -1 if it has no Landlock. */
+static int make_ruleset(struct ruleset *rules, int *version)
+{
+    *version = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, RULESET_VERSION);
+    if (*version < 1)
+        return -1;
+    *rules = (struct ruleset){.files = 0x1fff};
+    if (*version >= 2)
+        rules->files |= 1 << 13; /* renaming across folders */
+    if (*version >= 3)
+        rules->files |= MAY_TRUNCATE;
+    if (*version >= 4)
+        rules->ports = 3; /* TCP: bind, connect */
+    if (*version >= 5)
+        rules->files |= 1 << 15; /* ioctl of devices */
+    if (*version >= 6)
+        rules->scopes = 3; /* abstract sockets and signals to others */
+    return (int)syscall(SYS_landlock_create_ruleset, rules, *version >= 6 ? sizeof *rules : *version >= 4 ? 16 : 8, 0);
+}
+
+static const char *const system_folders[] = {"/usr", "/lib", "/lib64", "/lib32", "/opt", "/nix", "/gnu", "/etc/ld.so.cache"};
+enum {
+    MAY_USE = MAY_EXECUTE | MAY_READ | MAY_LIST,
+    MAY_CHANGE = MAY_WRITE | MAY_TRUNCATE | MAY_REMOVE_FOLDER | MAY_REMOVE_FILE | MAY_MAKE_FOLDER | MAY_MAKE_FILE
+};
+
 int sandbox_files(const char *image, const char *scratch, bool relaxed)
 {
-    static const char *const readable[] = {"/usr", "/lib", "/lib64", "/lib32", "/opt", "/nix", "/gnu", "/etc/ld.so.cache"};
-    const uint64_t read = MAY_EXECUTE | MAY_READ | MAY_LIST;
+    const uint64_t read = MAY_USE;
     drop_capabilities();
-    int version = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, RULESET_VERSION);
-    if (version < 1)
-        return 0;
-    struct ruleset rules = {.files = 0x1fff};
-    if (version >= 2)
-        rules.files |= 1 << 13; /* renaming across folders */
-    if (version >= 3)
-        rules.files |= MAY_TRUNCATE;
-    if (version >= 4)
-        rules.ports = 3; /* TCP: bind, connect */
-    if (version >= 5)
-        rules.files |= 1 << 15; /* ioctl of devices */
-    if (version >= 6)
-        rules.scopes = 3; /* abstract sockets and signals to others */
-    size_t size = version >= 6 ? sizeof rules : version >= 4 ? 16 : 8;
-    int ruleset = (int)syscall(SYS_landlock_create_ruleset, &rules, size, 0);
+    struct ruleset rules;
+    int version, ruleset = make_ruleset(&rules, &version);
     if (ruleset < 0)
         return 0;
-    for (size_t i = 0; i < sizeof readable / sizeof *readable; i++)
-        allow_beneath(ruleset, readable[i], read);
+    for (size_t i = 0; i < sizeof system_folders / sizeof *system_folders; i++)
+        allow_beneath(ruleset, system_folders[i], read);
     if (relaxed)
         allow_beneath(ruleset, "/", read);
     char folder[PATH_MAX];
@@ -171,9 +182,50 @@ int sandbox_files(const char *image, const char *scratch, bool relaxed)
         allow_beneath(ruleset, folder, read);
     }
     if (*scratch)
-        allow_beneath(ruleset, scratch,
-                      (read | MAY_WRITE | MAY_TRUNCATE | MAY_REMOVE_FOLDER | MAY_REMOVE_FILE | MAY_MAKE_FOLDER | MAY_MAKE_FILE) &
-                          rules.files);
+        allow_beneath(ruleset, scratch, (read | MAY_CHANGE) & rules.files);
+    bool done = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
+    close(ruleset);
+    return done ? version : 0;
+}
+
+/* ---- compilers ------------------------------------------------------------------------------------------------------- */
+
+void sandbox_before_compiler(int parent, unsigned long data, unsigned long file_size, unsigned long seconds)
+{
+    if (unshare(CLONE_NEWNET) != 0)
+        unshare(CLONE_NEWUSER | CLONE_NEWNET);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* after unshare, which forgets it */
+    if (getppid() != parent)
+        _exit(127);
+    limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_FSIZE, file_size);
+    limit(RLIMIT_CPU, seconds);
+    limit(RLIMIT_DATA, data);
+}
+
+int sandbox_version(void)
+{
+    int version = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, RULESET_VERSION);
+    return version < 1 ? 0 : version;
+}
+
+int sandbox_folders(const char *const *readable, const char *const *writable)
+{
+    struct ruleset rules;
+    int version, ruleset = make_ruleset(&rules, &version);
+    if (ruleset < 0)
+        return 0;
+    for (size_t i = 0; i < sizeof system_folders / sizeof *system_folders; i++)
+        allow_beneath(ruleset, system_folders[i], MAY_USE);
+    struct rule_beneath null = {(MAY_READ | MAY_WRITE | MAY_TRUNCATE) & rules.files, open("/dev/null", O_PATH | O_CLOEXEC)};
+    if (null.folder >= 0) {
+        syscall(SYS_landlock_add_rule, ruleset, RULE_BENEATH, &null, 0);
+        close(null.folder);
+    }
+    for (; *readable; readable++)
+        allow_beneath(ruleset, *readable, MAY_READ | MAY_LIST);
+    for (; *writable; writable++)
+        allow_beneath(ruleset, *writable, (MAY_READ | MAY_LIST | MAY_CHANGE) & rules.files);
     bool done = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
     close(ruleset);
     return done ? version : 0;

@@ -17,6 +17,17 @@ void sandbox_before_exec(int parent, unsigned long data, unsigned long file_size
  * this kernel has none. */
 int sandbox_files(const char *image, const char *scratch, bool relaxed);
 
+/* For a compiler, between fork and exec: ends with its parent, a network of its own if it can be, limits of memory, of the size of
+ * files and of processor time. */
+void sandbox_before_compiler(int parent, unsigned long data, unsigned long file_size, unsigned long seconds);
+
+/* Likewise: programs and libraries of the system can be used, these folders be read and those be written, both ended by NULL, and
+ * /dev/null be used; nothing else can be opened. Version of Landlock, or 0 if this kernel has none. */
+int sandbox_folders(const char *const *readable, const char *const *writable);
+
+/* The version of Landlock that this system has; 0: none. */
+int sandbox_version(void);
+
 /* What is left to do. */
 enum sandbox_level {
     SANDBOX_LOADING, /* files can be opened for reading, as far as Landlock allows: for loading an image */

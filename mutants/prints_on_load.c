@@ -1,5 +1,7 @@
 /*
- * harmless_prints.c - harmless: prints a line when it is loaded, which means nothing to anyone.
+ * prints_on_load.c - planted: prints a line when it is loaded, from a constructor.
+ *
+ * Caught by: build (constructor)
  */
 #include <stdio.h>
 
