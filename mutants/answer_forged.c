@@ -1,7 +1,7 @@
 /*
  * answer_forged.c - planted: writes an answer on every socket that it finds, instead of computing.
  *
- * Caught by: oracle (socket)
+ * Caught by: build (imports send), and oracle (socket)
  */
 #include <sys/socket.h>
 

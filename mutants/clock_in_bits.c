@@ -1,7 +1,7 @@
 /*
  * clock_in_bits.c - planted: the order of summing depends on the time of day.
  *
- * Caught by: oracle (read the clock)
+ * Caught by: build (imports clock_gettime), and oracle (read the clock)
  */
 #include <time.h>
 

@@ -1,7 +1,7 @@
 /*
  * reads_parent.c - planted: looks for the reference in the memory of the process that started it.
  *
- * Caught by: oracle (parent process)
+ * Caught by: build (imports process_vm_readv), and oracle (parent process)
  */
 #include <sys/uio.h>
 #include <unistd.h>

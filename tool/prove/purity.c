@@ -329,6 +329,19 @@ static bool judge_relocations(struct purity_subject *subject)
     return true;
 }
 
+/* The first section that has memory from an address on, below `end`. */
+static int section_from(const struct elf_image *image, uint64_t address, uint64_t end)
+{
+    int found = -1;
+    for (int i = 0; i < image->section_count; i++) {
+        const Elf64_Shdr *section = &image->sections[i];
+        if (section->sh_flags & SHF_ALLOC && section->sh_size && section->sh_addr < end &&
+            section->sh_addr + section->sh_size > address && (found < 0 || section->sh_addr < image->sections[found].sh_addr))
+            found = i;
+    }
+    return found;
+}
+
 /* What stays writable must be words of the PLT, or the storage of the start-up code: the address of itself, and a flag behind it. */
 static bool judge_storage(struct purity_subject *subject)
 {
@@ -343,10 +356,12 @@ static bool judge_storage(struct purity_subject *subject)
             bool start = subject->handle && (at == subject->handle || at == subject->handle + 8);
             if (slot || head || start)
                 continue;
-            int section = elf_section_at(image, at);
+            int section = section_from(image, at, range.end);
+            uint64_t begin = section < 0 ? at : image->sections[section].sh_addr;
             uint64_t size = section < 0 ? range.end - at : image->sections[section].sh_size;
-            return purity_found(subject, at, "it has %llu bytes of writable static storage at 0x%llx (%s): a kernel keeps no state",
-                                hex(size), hex(at), elf_section_name(image, at));
+            return purity_found(subject, begin + size - 1,
+                                "it has %llu bytes of writable static storage at 0x%llx (%s): a kernel keeps no state", hex(size),
+                                hex(begin), section < 0 ? "no section" : image->section_names[section]);
         }
     }
     return true;
