@@ -14,7 +14,8 @@
  * u_o is the u of the output, u_p that of a P rounded to the 16-bit type of the inputs (0 for f32), u_32 that of f32.
  *
  * 1. Component bound, worst case:   |error| <= A (2 u_o + 2 u_p + u_32 (16 + 4 T + 2 sqrt(n))) + n w max_j |v_jd|
- *    n: keys the row may see. w: weights exp(s - m), of which the largest is 1, are lost below the smallest normal number of float32,
+ *    n: keys the row may see; their roundings average out, but for rows of V that are broadcast (a stride of 0), which are added to
+ *    sums that round the same way every time: there it is n for 2 sqrt(n). w: weights exp(s - m), of which the largest is 1, are lost below the smallest normal number of float32,
  *    or, where P is rounded to f16, below half of its smallest number, 2^-25; the sum that they are divided by is 1 or more. It counts
  *    where a row's weights are all tiny beside its sink, or small beside a large V.
  *
@@ -177,6 +178,16 @@ static bool choose_rows(struct judge *judge, uint64_t seed, int64_t wanted)
         }
     }
     free(order);
+    return true;
+}
+
+static bool take_rows(struct judge *judge, const struct judge_rows *chosen)
+{
+    judge->rows = malloc(((size_t)chosen->count + 1) * sizeof *judge->rows);
+    if (!judge->rows)
+        return false;
+    memcpy(judge->rows, chosen->numbers, (size_t)chosen->count * sizeof *judge->rows);
+    judge->row_count = chosen->count;
     return true;
 }
 
@@ -354,7 +365,8 @@ static bool measure_spread(struct judge *judge, char *why, size_t why_size)
 }
 
 /* The problem with O and LSE without gaps, the rows, and room for what they are judged by. */
-static bool prepare(struct judge *judge, const struct inputs *inputs, uint64_t seed, int64_t rows, int threads, bool naive)
+static bool prepare(struct judge *judge, const struct inputs *inputs, uint64_t seed, int64_t rows, const struct judge_rows *chosen,
+                    int threads, bool naive)
 {
     *judge = (struct judge){.inputs = inputs, .problem = inputs->problem, .layout = inputs->layout, .threads = threads};
     attest_problem *problem = &judge->problem;
@@ -374,7 +386,7 @@ static bool prepare(struct judge *judge, const struct inputs *inputs, uint64_t s
 
     int64_t work = (problem->seq_kv + 1) * (problem->dim + problem->dim_v);
     /* Pages that are never touched cost nothing, so these arrays are as large as O even where few rows are judged. */
-    return choose_rows(judge, seed, rows ? rows : (int64_t)(WORK / (double)work)) &&
+    return (chosen ? take_rows(judge, chosen) : choose_rows(judge, seed, rows ? rows : (int64_t)(WORK / (double)work))) &&
            (judge->exact = calloc(o_count, sizeof(double))) && (judge->mass = calloc(o_count, sizeof(double))) &&
            (judge->exact_lse = calloc(lse_count, sizeof(double))) && (judge->naive_lse = calloc(lse_count, sizeof(double))) &&
            (judge->reach = calloc((size_t)judge->row_count + 1, sizeof(double))) &&
@@ -394,7 +406,7 @@ bool judge_make(struct judge *judge, const struct inputs *inputs, uint64_t seed,
                 size_t why_size)
 {
     snprintf(why, why_size, "out of memory for the judge");
-    bool done = prepare(judge, inputs, seed, rows, threads, true) && evaluate_exact(judge, why, why_size) &&
+    bool done = prepare(judge, inputs, seed, rows, NULL, threads, true) && evaluate_exact(judge, why, why_size) &&
                 measure_spread(judge, why, why_size) &&
                 judge_evaluate(judge, &judge->problem, &inputs->tensors, ATTEST_NAIVE, judge->row_count, judge->naive,
                                judge->naive_lse, why, why_size);
@@ -421,11 +433,11 @@ static bool find_tainted(struct judge *judge)
     return judge->tainted != NULL;
 }
 
-bool judge_make_bounds(struct judge *judge, const struct inputs *inputs, uint64_t seed, int64_t rows, bool special, int threads,
+bool judge_make_bounds(struct judge *judge, const struct inputs *inputs, const struct judge_rows *chosen, bool special, int threads,
                        char *why, size_t why_size)
 {
     snprintf(why, why_size, "out of memory for the judge");
-    bool done = prepare(judge, inputs, seed, rows, threads, false) && evaluate_exact(judge, why, why_size) &&
+    bool done = prepare(judge, inputs, 0, INT64_MAX / 2, chosen, threads, false) && evaluate_exact(judge, why, why_size) &&
                 measure_keys(judge, why, why_size) && (!special || find_tainted(judge));
     judge->bounds_alone = true;
     if (!done)
@@ -536,6 +548,12 @@ static double lost_weight(uint32_t dtype)
     return dtype == ATTEST_F16 ? 0x1p-25 : (double)FLT_MIN;
 }
 
+/* Whether the rows of V are one and the same. The roundings of a sum of equal numbers all go one way. */
+static bool rows_repeat(const attest_problem *problem)
+{
+    return problem->stride_v[2] == 0 || (problem->flags & ATTEST_PAGED && problem->stride_v[0] == 0);
+}
+
 static struct row row_of(const struct judge *judge, int64_t n, const int64_t stride_o[3])
 {
     const attest_problem *problem = &judge->problem;
@@ -543,17 +561,18 @@ static struct row row_of(const struct judge *judge, int64_t n, const int64_t str
     int64_t begin, end;
     layout_visible(&judge->layout, place.b, place.i, &begin, &end);
     int64_t kv_head = place.b * problem->heads_kv + place.h / (problem->heads_q / problem->heads_kv);
+    double keys = (double)(end - begin);
     return (struct row){
         .place = place,
         .at = layout_row_at(&judge->layout, problem->stride_o, place.b, place.h, place.i),
         .got_at = layout_row_at(&judge->layout, stride_o, place.b, place.h, place.i),
         .spread = judge->spread[n],
         .reach = judge->reach[n],
-        .worst_units = UNIT_F32 * (16 + 4 * judge->reach[n] + 2 * sqrt((double)(end - begin))),
+        .worst_units = UNIT_F32 * (16 + 4 * judge->reach[n] + (rows_repeat(problem) ? keys : 2 * sqrt(keys))),
         .unit_o = unit_of(problem->dtype_o),
         .unit_p = problem->dtype == ATTEST_F32 ? 0 : unit_of(problem->dtype),
         .tiny = tiny_of(problem->dtype_o),
-        .lost = lost_weight(problem->dtype) * (double)(end - begin),
+        .lost = lost_weight(problem->dtype) * keys,
         .largest = judge->largest + kv_head * problem->dim_v,
         .tainted = judge->tainted && judge->tainted[kv_head],
     };

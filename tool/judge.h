@@ -39,8 +39,15 @@ struct finding {
 bool judge_make(struct judge *judge, const struct inputs *inputs, uint64_t seed, int64_t rows, int threads, char *why,
                 size_t why_size);
 
-/* The same for component bounds alone, at less than half the price. `special`: rows see values that are not finite. */
-bool judge_make_bounds(struct judge *judge, const struct inputs *inputs, uint64_t seed, int64_t rows, bool special, int threads,
+/* Rows that are to be judged, by their numbers as attest_reference counts them, rising. */
+struct judge_rows {
+    const int64_t *numbers;
+    int64_t count;
+};
+
+/* The same for component bounds alone, at less than half the price, of all rows, or of those that are chosen (NULL: all). `special`:
+ * rows see values that are not finite. */
+bool judge_make_bounds(struct judge *judge, const struct inputs *inputs, const struct judge_rows *chosen, bool special, int threads,
                        char *why, size_t why_size);
 void judge_free(struct judge *judge);
 

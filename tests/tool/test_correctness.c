@@ -295,7 +295,7 @@ static void wrong_in_the_array(void)
     struct outputs outputs;
     if (tap_check(text && words && attest_problem_parse(text, &problem, NULL, 0) == ATTEST_OK &&
                       contents_parse(words, &contents, why, sizeof why) &&
-                      exam_make_quick(&exam, &problem, (uint64_t)json_integer_value(json_object_get(row, "seed")), &contents, 0, 1,
+                      exam_make_quick(&exam, &problem, (uint64_t)json_integer_value(json_object_get(row, "seed")), &contents, NULL, 1,
                                       why, sizeof why),
                   "%s", text ? text : "no problem")) {
         struct finding finding = {0};

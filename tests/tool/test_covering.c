@@ -213,6 +213,66 @@ struct bug {
 #define WHERE(name)  static bool name(const struct inputs *in, int64_t b, int64_t h, int64_t i)
 #define UNUSED_PLACE ((void)in, (void)b, (void)h, (void)i)
 
+WHERE(row_past_8k)
+{
+    UNUSED_PLACE;
+    return i > 8192;
+}
+WHERE(row_past_64k)
+{
+    UNUSED_PLACE;
+    return i >= 65536 && i < 65550;
+}
+WHERE(row_past_1m)
+{
+    UNUSED_PLACE;
+    return i > 1048576;
+}
+WHERE(batch_past_256)
+{
+    UNUSED_PLACE;
+    return b >= 256 && b < 260;
+}
+WHERE(batch_past_64k)
+{
+    UNUSED_PLACE;
+    return b > 65535;
+}
+WHERE(head_past_256)
+{
+    UNUSED_PLACE;
+    return h > 255;
+}
+WHERE(head_past_64k)
+{
+    UNUSED_PLACE;
+    return h > 65535;
+}
+WHERE(batch_and_head_past_64)
+{
+    UNUSED_PLACE;
+    return b > 64 && h > 64;
+}
+WHEN(keys_past_64k)
+{
+    return P->seq_kv > 65536;
+}
+WHEN(keys_past_1m)
+{
+    return P->seq_kv > 1048576;
+}
+WHEN(pages_past_8k)
+{
+    return HAS(PAGED) && P->seq_kv > 8192 * P->page_size;
+}
+WHEN(large_pages_of_many)
+{
+    return HAS(PAGED) && P->page_size > 512 && P->seq_kv > P->page_size;
+}
+WHEN(window_of_many)
+{
+    return HAS(WINDOW_LEFT) && P->window_left > 1000 && P->window_left < 2001 && P->seq_q > 8192 && P->seq_kv > 8192;
+}
 WHEN(always)
 {
     return in != NULL;
@@ -469,8 +529,26 @@ static const struct bug bugs[] = {
     {"a V that begins small", small_values, NULL},
 };
 
+static const struct bug large_bugs[] = {
+    {"rows past 1M", always, row_past_1m},
+    {"rows past 64k", always, row_past_64k},
+    {"sequences past 64k", always, batch_past_64k},
+    {"heads past 64k", always, head_past_64k},
+    {"sequences and heads past 64", always, batch_and_head_past_64},
+    {"sequences past 256", always, batch_past_256},
+    {"heads past 256", always, head_past_256},
+    {"a window past 1,000 in many keys", window_of_many, NULL},
+    {"rows past 8k", always, row_past_8k},
+    {"large pages", large_pages_of_many, NULL},
+    {"more than 8k pages", pages_past_8k, NULL},
+    {"keys past 1M", keys_past_1m, NULL},
+    {"keys past 64k", keys_past_64k, NULL},
+};
+
 /* One pass over the array serves all bugs: each problem is run by the first bug of those not yet found whose condition holds. */
 struct hunt {
+    const struct bug *bugs;
+    int count;
     bool found[COUNT_OF(bugs)];
     int tried[COUNT_OF(bugs)]; /* problems on which the bug was there and was not seen */
     int planted;               /* in the last run; -1: none */
@@ -506,8 +584,8 @@ static struct execution run_planted(void *data, const struct inputs *inputs, str
     struct execution execution = library.run(library.data, inputs, outputs);
     hunt->planted = -1;
     hunt->problems++;
-    for (int n = 0; n < COUNT_OF(bugs) && hunt->planted < 0 && execution.end == EXECUTION_DONE; n++)
-        if (!hunt->found[n] && plant(&bugs[n], inputs, outputs))
+    for (int n = 0; n < hunt->count && hunt->planted < 0 && execution.end == EXECUTION_DONE; n++)
+        if (!hunt->found[n] && plant(&hunt->bugs[n], inputs, outputs))
             hunt->planted = n;
     return execution;
 }
@@ -528,22 +606,35 @@ static bool see(void *data, const struct cover_outcome *outcome)
     return hunt->left > 0;
 }
 
-static void planted_bugs(void)
+static void hunt_for(const struct bug *planted, int count, void (*cover)(const struct cover_plan *, struct cover_summary *),
+                     int rows, int large)
 {
-    struct hunt hunt = {.left = COUNT_OF(bugs), .planted = -1};
+    struct hunt hunt = {.bugs = planted, .count = count, .left = count, .planted = -1};
     struct cover_plan plan = {.subject = {run_planted, &hunt},
                               .taker = {takes_all, NULL},
                               .seed = tap.seed,
-                              .threads = 1,
-                              .rows = tap_amount(100, 1500, 4000),
+                              .threads = 2,
+                              .rows = rows,
+                              .large = large,
                               .report = see,
                               .data = &hunt};
     struct cover_summary summary = {0};
-    cover_array(&plan, &summary);
-    tap_note("%d of %d bugs found within %d problems", COUNT_OF(bugs) - hunt.left, COUNT_OF(bugs), hunt.problems);
+    cover(&plan, &summary);
+    tap_note("%d of %d bugs found within %d problems", count - hunt.left, count, hunt.problems);
     tap_check(hunt.wrongly == 0, "a right kernel was called wrong, last on %s", hunt.wrong);
-    for (int n = 0; n < COUNT_OF(bugs) && !tap.quick; n++)
-        tap_check(hunt.found[n], "wrong with %s, and not found; there was no telling on %d problems", bugs[n].name, hunt.tried[n]);
+    for (int n = 0; n < count && !tap.quick; n++)
+        tap_check(hunt.found[n], "wrong with %s, and not found; there was no telling on %d problems", planted[n].name,
+                  hunt.tried[n]);
+}
+
+static void planted_bugs(void)
+{
+    hunt_for(bugs, COUNT_OF(bugs), cover_array, tap_amount(100, 1500, 4000), 0);
+}
+
+static void planted_large(void)
+{
+    hunt_for(large_bugs, COUNT_OF(large_bugs), cover_large, 0, tap_amount(0, 3, 4)); /* a problem shows one bug at a time */
 }
 
 int main(int argc, char **argv)
@@ -553,6 +644,7 @@ int main(int argc, char **argv)
         {"every triple that can be is covered", whole_coverage},
         {"rows are problems, and come again with their seed", problems_of_rows},
         {"kernels that are wrong under a condition are found", planted_bugs},
+        {"and those that are wrong on large sizes", planted_large},
     };
     return tap_main(argc, argv, tests, sizeof tests / sizeof *tests);
 }

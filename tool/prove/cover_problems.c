@@ -22,20 +22,21 @@
 
 enum { EMPTY_EVERY = 40, SEED_ARRAY = 600, SEED_VALUES, SEED_INPUTS };
 
-static uint64_t typed_seed(uint64_t seed, uint64_t stream, uint64_t index)
+uint64_t cover_seed(uint64_t seed, uint64_t stream, uint64_t index)
 {
     return 1 + random_bits(seed, stream, index) % 999999999;
 }
 
-int64_t cover_examine(const struct cover_plan *plan, struct cover_outcome *outcome, int64_t rows, const int *row, bool *observed)
+int64_t cover_examine(const struct cover_plan *plan, struct cover_outcome *outcome, row_chooser *choose, const int *row,
+                      bool *observed)
 {
     struct exam exam;
     struct outputs outputs;
     int64_t judged = 0;
     outcome->verdict = VERDICT_INCONCLUSIVE;
     outcome->end = EXECUTION_DONE;
-    if (!exam_make_quick(&exam, &outcome->problem, outcome->seed, &outcome->contents, rows ? rows : INT64_MAX / 2, plan->threads,
-                         outcome->note, sizeof outcome->note))
+    if (!exam_make_quick(&exam, &outcome->problem, outcome->seed, &outcome->contents, choose, plan->threads, outcome->note,
+                         sizeof outcome->note))
         return 0;
     if (!outputs_make(&outputs, &exam.inputs)) {
         snprintf(outcome->note, sizeof outcome->note, "out of memory for the outputs");
@@ -73,7 +74,7 @@ static bool examine_row(const struct cover_plan *plan, struct cover_summary *sum
 {
     outcome->finding = (struct finding){0};
     outcome->note[0] = '\0';
-    summary->rows_judged += cover_examine(plan, outcome, 0, row, observed);
+    summary->rows_judged += cover_examine(plan, outcome, NULL, row, observed);
     summary->problems += outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FAIL;
     summary->refused += outcome->verdict == VERDICT_NOT_APPLICABLE;
     return plan->report(plan->data, outcome);
@@ -87,7 +88,7 @@ void cover_array(const struct cover_plan *plan, struct cover_summary *summary)
     int row[COVERING_FIELDS];
     bool going = covering != NULL;
     for (int n = 0; n < plan->rows && going && covering_next(covering, row); n++) {
-        struct cover_outcome outcome = {.part = "covering", .seed = typed_seed(plan->seed, SEED_INPUTS, (uint64_t)n)};
+        struct cover_outcome outcome = {.part = "covering", .seed = cover_seed(plan->seed, SEED_INPUTS, (uint64_t)n)};
         bool observed[COVERING_FIELDS] = {false};
         if (n % 20 == 0)
             progress("correctness: problem %d of %d of the covering array", n + 1, plan->rows);

@@ -6,6 +6,7 @@
 #define ATTEST_COVER_PROBLEMS_H
 
 #include "contents.h"
+#include "examine.h"
 #include "executor.h"
 #include "judge.h"
 #include "neighbours.h"
@@ -48,8 +49,12 @@ void cover_array(const struct cover_plan *plan, struct cover_summary *summary);
 /* Examines large problems. */
 void cover_large(const struct cover_plan *plan, struct cover_summary *summary);
 
-/* Makes inputs, runs the subject, judges all rows, or about `rows` of them if that is not 0; fills verdict, end, finding and note. If
- * `observed` is not NULL it says which fields of `row` show. Returns the number of rows that were judged. */
-int64_t cover_examine(const struct cover_plan *plan, struct cover_outcome *outcome, int64_t rows, const int *row, bool *observed);
+/* Makes inputs, runs the subject, judges all rows, or those that `choose` chooses if it is not NULL; fills verdict, end, finding and
+ * note. If `observed` is not NULL it says which fields of `row` show. Returns the number of rows that were judged. */
+int64_t cover_examine(const struct cover_plan *plan, struct cover_outcome *outcome, row_chooser *choose, const int *row,
+                      bool *observed);
+
+/* Seeds that can be typed. */
+uint64_t cover_seed(uint64_t seed, uint64_t stream, uint64_t index);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runner.h"
@@ -27,8 +28,8 @@ bool exam_make(struct exam *exam, const attest_problem *problem, uint64_t seed, 
     return false;
 }
 
-bool exam_make_quick(struct exam *exam, const attest_problem *problem, uint64_t seed, const struct contents *contents, int64_t rows,
-                     int threads, char *why, size_t why_size)
+bool exam_make_quick(struct exam *exam, const attest_problem *problem, uint64_t seed, const struct contents *contents,
+                     row_chooser *choose, int threads, char *why, size_t why_size)
 {
     enum exit_code code;
     *exam = (struct exam){0};
@@ -36,7 +37,12 @@ bool exam_make_quick(struct exam *exam, const attest_problem *problem, uint64_t 
         return false;
     exam->digest = inputs_digest(&exam->inputs);
     bool special = contents && contents->word[CONTENT_special];
-    if (judge_make_bounds(&exam->judge, &exam->inputs, seed, rows, special, threads, why, why_size))
+    struct judge_rows chosen = {0};
+    int64_t *numbers = choose ? choose(&exam->inputs, seed, &chosen.count) : NULL;
+    chosen.numbers = numbers;
+    bool made = judge_make_bounds(&exam->judge, &exam->inputs, numbers ? &chosen : NULL, special, threads, why, why_size);
+    free(numbers);
+    if (made)
         return true;
     exam_free(exam);
     return false;

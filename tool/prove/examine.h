@@ -24,10 +24,11 @@ struct exam {
 bool exam_make(struct exam *exam, const attest_problem *problem, uint64_t seed, const struct value_set *values, int64_t rows,
                int threads, char *why, size_t why_size);
 
-/* The same with other contents (NULL: the usual ones) and component bounds alone, without controls: for many small problems. `rows` as
- * in judge_make. */
-bool exam_make_quick(struct exam *exam, const attest_problem *problem, uint64_t seed, const struct contents *contents, int64_t rows,
-                     int threads, char *why, size_t why_size);
+/* The same with other contents (NULL: the usual ones) and component bounds alone, without controls: for many problems. All rows are
+ * judged, or, if `choose` is not NULL, those that it chooses: it returns their numbers, rising, to be freed. */
+typedef int64_t *row_chooser(const struct inputs *inputs, uint64_t seed, int64_t *count);
+bool exam_make_quick(struct exam *exam, const attest_problem *problem, uint64_t seed, const struct contents *contents,
+                     row_chooser *choose, int threads, char *why, size_t why_size);
 void exam_free(struct exam *exam);
 
 /* One run into poisoned outputs, which were made for these inputs; `digest` is that of the inputs. PASS says that it ended, and

@@ -284,7 +284,7 @@ static double size_cost(int field, int64_t size)
 }
 
 /* Sizes become smaller, one at random at a time, until the work is within `usual` or every size is the least of its level. */
-static void draw_sizes(struct dice *dice, const int *row, double usual, attest_problem *problem)
+static void draw_sizes(struct dice *dice, const int *row, double usual, const struct problem_sizes *asked, attest_problem *problem)
 {
     static const int sized[] = {FIELD_batch, FIELD_group, FIELD_heads_kv, FIELD_rows, FIELD_keys, FIELD_dim};
     int64_t size[COUNT_OF(sized)];
@@ -304,6 +304,9 @@ static void draw_sizes(struct dice *dice, const int *row, double usual, attest_p
         int64_t low = (int64_t)fields[sized[n]].levels[row[sized[n]]].low;
         size[n] = low + (size[n] - low) / 4;
     }
+    const int64_t wanted[COUNT_OF(sized)] = {asked->batch, asked->group, asked->heads_kv, asked->rows, asked->keys, asked->dim};
+    for (int n = 0; n < COUNT_OF(sized); n++)
+        size[n] = wanted[n] ? wanted[n] : size[n];
     problem->batch = size[0];
     problem->heads_kv = size[2];
     problem->heads_q = size[1] * size[2];
@@ -409,53 +412,56 @@ static void set_strides(struct dice *dice, const int *row, attest_problem *probl
                                                                              : 0;
 }
 
-static void set_flags(struct dice *dice, const int *row, attest_problem *problem)
+static void set_flags(struct dice *dice, const int *row, const struct problem_sizes *asked, attest_problem *problem)
 {
     static const uint64_t masks[] = {0, ATTEST_CAUSAL, ATTEST_CAUSAL | ATTEST_BOTTOM_RIGHT, ATTEST_BOTTOM_RIGHT};
     static const uint64_t packings[] = {0, ATTEST_VARLEN_Q, ATTEST_VARLEN_KV, ATTEST_VARLEN_Q | ATTEST_VARLEN_KV};
     int64_t left = draw_whole(dice, FIELD_window_left, row[FIELD_window_left]);
+    left = asked->window_left ? asked->window_left : left;
     int64_t right = draw_whole(dice, FIELD_window_right, row[FIELD_window_right]);
     double softcap = draw_real(dice, FIELD_softcap, row[FIELD_softcap]);
     problem->flags = masks[row[FIELD_mask]] | packings[row[FIELD_packing]] | (left >= 0 ? ATTEST_WINDOW_LEFT : 0) |
                      (right >= 0 ? ATTEST_WINDOW_RIGHT : 0) | (softcap > 0 ? ATTEST_SOFTCAP : 0) |
                      (row[FIELD_alibi] ? ATTEST_ALIBI : 0) | (row[FIELD_bias_type] ? ATTEST_BIAS : 0) |
                      (row[FIELD_sink] ? ATTEST_SINK : 0) | (row[FIELD_lse] ? ATTEST_LSE : 0) |
-                     (row[FIELD_lens] ? ATTEST_KV_LENGTHS : 0) | (row[FIELD_page] ? ATTEST_PAGED : 0) |
+                     (row[FIELD_lens] ? ATTEST_KV_LENGTHS : 0) | (row[FIELD_page] || asked->page ? ATTEST_PAGED : 0) |
                      (row[FIELD_invariant] ? ATTEST_INVARIANT : 0);
     problem->window_left = left >= 0 ? left : 0;
     problem->window_right = right >= 0 ? right : 0;
     problem->softcap = (float)softcap;
     problem->dtype_bias = row[FIELD_bias_type] == BIAS_SAME ? problem->dtype : row[FIELD_bias_type] ? (uint32_t)ATTEST_F32 : 0;
     if (problem->flags & ATTEST_VARLEN_Q)
-        problem->total_q = 1 + problem->batch * problem->seq_q * (2 + roll(dice, 3)) / 4;
+        problem->total_q = 1 + problem->batch * problem->seq_q * (asked->full ? 4 : 2 + roll(dice, 3)) / 4;
     if (problem->flags & ATTEST_VARLEN_KV)
-        problem->total_kv = 1 + problem->batch * problem->seq_kv * (2 + roll(dice, 3)) / 4;
+        problem->total_kv = 1 + problem->batch * problem->seq_kv * (asked->full ? 4 : 2 + roll(dice, 3)) / 4;
     if (problem->flags & ATTEST_PAGED) {
         problem->page_size = draw_whole(dice, FIELD_page, row[FIELD_page]);
         if (row[FIELD_page] == field_levels(FIELD_page) - 1)
             problem->page_size += problem->seq_kv;
+        problem->page_size = asked->page ? asked->page : problem->page_size;
         problem->page_count = problem->batch * ((problem->seq_kv + problem->page_size - 1) / problem->page_size) + roll(dice, 4);
     }
 }
 
-static bool is_small(const attest_problem *problem)
+static bool is_small(const attest_problem *problem, double most)
 {
     for (const char *tensor = "qkvob"; *tensor; tensor++) {
         int64_t first, count;
-        if (attest_problem_extent(problem, *tensor, &first, &count) != ATTEST_OK || (double)count > MOST_ELEMENTS)
+        if (attest_problem_extent(problem, *tensor, &first, &count) != ATTEST_OK || (double)count > most)
             return false;
     }
     return true;
 }
 
-static void build(const int *row, uint64_t seed, double usual, attest_problem *problem, struct contents *contents)
+static void build(const int *row, uint64_t seed, double usual, const struct problem_sizes *asked, attest_problem *problem,
+                  struct contents *contents)
 {
     struct dice dice = {.seed = seed};
     *problem = (attest_problem){.size = sizeof *problem, .op = ATTEST_OP_FORWARD, .dtype = (uint32_t)row[FIELD_dtype] + ATTEST_F32};
     problem->dtype_o = row[FIELD_dtype_o] == DTYPE_O_F32 ? (uint32_t)ATTEST_F32 : problem->dtype;
-    draw_sizes(&dice, row, usual, problem);
+    draw_sizes(&dice, row, usual, asked, problem);
     problem->scale = draw_scale(&dice, row[FIELD_scale], problem->dim);
-    set_flags(&dice, row, problem);
+    set_flags(&dice, row, asked, problem);
     set_strides(&dice, row, problem);
     *contents = (struct contents){0};
     for (int f = 0; f < FIELD_COUNT; f++)
@@ -466,8 +472,15 @@ static void build(const int *row, uint64_t seed, double usual, attest_problem *p
 bool problem_space_draw(const struct problem_space *space, const int row[COVERING_FIELDS], uint64_t seed, attest_problem *problem,
                         struct contents *contents)
 {
-    build(row, seed, space->usual, problem, contents);
-    return attest_problem_check(problem, NULL, 0) == ATTEST_OK && is_small(problem) && taker_takes(space->taker, problem);
+    return problem_space_draw_sized(space, row, seed, &(struct problem_sizes){0}, MOST_ELEMENTS, problem, contents);
+}
+
+bool problem_space_draw_sized(const struct problem_space *space, const int row[COVERING_FIELDS], uint64_t seed,
+                              const struct problem_sizes *sizes, double elements, attest_problem *problem,
+                              struct contents *contents)
+{
+    build(row, seed, space->usual, sizes, problem, contents);
+    return attest_problem_check(problem, NULL, 0) == ATTEST_OK && is_small(problem, elements) && taker_takes(space->taker, problem);
 }
 
 /* ---- the space ------------------------------------------------------------------------------------------------------- */
@@ -494,7 +507,7 @@ static void find_refused(struct problem_space *space)
                             if (owned[o].field == f && level)
                                 row[owned[o].owner] = 1;
                         row[f] = level;
-                        build(row, 1, 1e9, &problem, &contents);
+                        build(row, 1, 1e9, &(struct problem_sizes){0}, &problem, &contents);
                         taken = attest_problem_check(&problem, NULL, 0) != ATTEST_OK || taker_takes(space->taker, &problem);
                     }
             space->refused[f][level] = !taken;

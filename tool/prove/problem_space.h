@@ -38,9 +38,20 @@ struct problem_space {
 };
 void problem_space_make(struct problem_space *space, struct taker taker, double usual, double most);
 
+/* Sizes instead of those that the levels stand for; 0: as the level says. */
+struct problem_sizes {
+    int64_t batch, group, heads_kv, rows, keys, dim, page, window_left;
+    bool full; /* packed sequences are as long as they may be */
+};
+
 /* A problem of these levels, with values drawn from the seed. False if the library or the kernel does not take what was drawn, or its
  * tensors are too large. */
 bool problem_space_draw(const struct problem_space *space, const int row[COVERING_FIELDS], uint64_t seed, attest_problem *problem,
                         struct contents *contents);
+
+/* The same with other sizes, and tensors of up to `elements` elements. */
+bool problem_space_draw_sized(const struct problem_space *space, const int row[COVERING_FIELDS], uint64_t seed,
+                              const struct problem_sizes *sizes, double elements, attest_problem *problem,
+                              struct contents *contents);
 
 #endif

@@ -1,0 +1,235 @@
+/*
+ * large_sizes.c - problems of the sizes that users run (see cover_problems.h).
+ *
+ * A kernel that is right on a thousand rows can be wrong on a million. The table has a line for every size that can wrap round: rows and
+ * keys past 8k, 64k and 1M, sequences and heads past 256 and 64k, pages by the ten thousand; the other sizes are small, so that a problem
+ * costs about as much as a second of one core at most. Everything else is drawn as for the covering array: masks, modifiers, layouts,
+ * packing, contents.
+ *
+ * All rows are judged where that is affordable. Where it is not, those are that lie on either side of a power of two, of their number
+ * as well as of their head's and their sequence's, the first and the last, and others at random.
+ */
+#include "cover_problems.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "problem_space.h"
+#include "random.h"
+
+/* Multiplications of one evaluation by the oracle up to which all rows are judged, and what the chosen ones may cost otherwise. */
+#define ALL_ROWS_WORK 1e8
+#define CHOSEN_WORK   3e7
+
+#define MOST_ELEMENTS 2.5e7
+#define USUAL_WORK    1.5e5
+#define MOST_WORK     4e6
+
+enum { TRIES = 60, SEED_LARGE = 700, SEED_SIZES, SEED_VALUES, SEED_INPUTS, SEED_ROWS, WRAP_LEAST = 3, WRAP_MOST = 31 };
+
+/* What a size is drawn from; {0, 0}: as the row of the array says. */
+struct range {
+    int64_t low, high;
+};
+
+static const struct large {
+    const char *name;
+    struct range batch, group, heads_kv, rows, keys, dim, page, window_left;
+} larges[] = {
+    {"rows past 8k", {1, 2}, {1, 3}, {1, 2}, {8193, 9000}, {2, 40}, {4, 16}, {0, 0}, {0, 0}},
+    {"rows past 64k", {1, 1}, {1, 2}, {1, 1}, {65560, 66000}, {2, 12}, {2, 8}, {0, 0}, {0, 0}},
+    {"rows past 1M", {1, 1}, {1, 1}, {1, 1}, {1048600, 1048800}, {2, 3}, {1, 4}, {0, 0}, {0, 0}},
+    {"keys past 8k", {1, 3}, {3, 7}, {1, 3}, {1, 8}, {8193, 16384}, {8, 64}, {0, 0}, {0, 0}},
+    {"keys past 64k", {1, 1}, {1, 7}, {1, 1}, {1, 4}, {65537, 66000}, {8, 32}, {0, 0}, {0, 0}},
+    {"keys past 1M", {1, 1}, {1, 2}, {1, 1}, {1, 1}, {1048600, 1049000}, {4, 8}, {0, 0}, {0, 0}},
+    {"sequences past 256", {257, 600}, {1, 7}, {1, 3}, {1, 4}, {1, 40}, {4, 16}, {0, 0}, {0, 0}},
+    {"sequences past 64k", {65560, 66000}, {1, 1}, {1, 1}, {1, 1}, {1, 3}, {1, 4}, {0, 0}, {0, 0}},
+    {"heads past 256", {1, 3}, {1, 7}, {257, 600}, {1, 4}, {1, 40}, {4, 16}, {0, 0}, {0, 0}},
+    {"heads past 64k", {1, 1}, {1, 1}, {65560, 66000}, {1, 1}, {1, 3}, {1, 4}, {0, 0}, {0, 0}},
+    {"sequences and heads past 64", {67, 80}, {1, 7}, {67, 80}, {1, 3}, {2, 8}, {1, 8}, {0, 0}, {0, 0}},
+    {"rows and keys past 8k", {1, 1}, {1, 1}, {1, 1}, {8193, 9000}, {8193, 9000}, {4, 8}, {0, 0}, {1001, 2000}},
+    {"many pages", {1, 3}, {1, 7}, {1, 2}, {1, 4}, {16385, 70000}, {4, 16}, {1, 7}, {0, 0}},
+    {"pages that are no power of two", {2, 9}, {3, 7}, {1, 3}, {1, 3}, {4097, 9000}, {8, 32}, {97, 300}, {0, 0}},
+    {"large pages", {1, 3}, {3, 7}, {1, 2}, {1, 8}, {2049, 40000}, {8, 32}, {513, 1500}, {0, 0}},
+    {"a batch of long sequences", {9, 40}, {3, 7}, {1, 2}, {1, 2}, {1025, 4096}, {8, 32}, {0, 0}, {0, 0}},
+};
+
+static int64_t draw(uint64_t seed, uint64_t stream, uint64_t index, struct range range)
+{
+    uint64_t bits = random_bits(seed, stream, index);
+    return range.high == 0 ? 0 : bits % 4 == 0 ? range.low : range.low + random_below(bits >> 2, range.high - range.low);
+}
+
+static struct problem_sizes draw_sizes(const struct large *large, uint64_t seed, int tries)
+{
+    static const int64_t usual_dims[] = {64, 128, 32}; /* for kernels that take no others */
+    const struct range *ranges[] = {&large->batch, &large->group, &large->heads_kv, &large->rows,
+                                    &large->keys,  &large->dim,   &large->page,     &large->window_left};
+    int64_t drawn[COUNT_OF(ranges)];
+    for (int n = 0; n < COUNT_OF(ranges); n++)
+        drawn[n] = draw(seed, SEED_SIZES, (uint64_t)n, *ranges[n]);
+    if (tries > TRIES * 2 / 3)
+        drawn[5] = usual_dims[tries % COUNT_OF(usual_dims)];
+    bool full = seed & 1 || large->batch.high < 9 || large->batch.high > 1000;
+    return (struct problem_sizes){drawn[0], drawn[1], drawn[2], drawn[3], drawn[4], drawn[5], drawn[6], drawn[7], full};
+}
+
+/* ---- which rows ------------------------------------------------------------------------------------------------------- */
+
+struct picks {
+    const struct inputs *inputs;
+    int64_t *numbers, count, most;
+};
+
+static void pick(struct picks *picks, int64_t b, int64_t h, int64_t i)
+{
+    const attest_problem *problem = &picks->inputs->problem;
+    if (b < 0 || b >= problem->batch || h < 0 || h >= problem->heads_q || i < 0 || i >= layout_rows(&picks->inputs->layout, b) ||
+        picks->count == picks->most)
+        return;
+    picks->numbers[picks->count++] = (b * problem->heads_q + h) * problem->seq_q + i;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The ends, both sides of every power of two, and random places of each of sequence, head and row; the other two at random. */
+static int64_t *choose_wraps(const struct inputs *inputs, uint64_t seed, int64_t *count)
+{
+    const attest_problem *problem = &inputs->problem;
+    double row_work = (double)(problem->seq_kv + 16) * (double)(problem->dim + problem->dim_v + 8);
+    const int64_t extents[3] = {problem->batch, problem->heads_q, problem->seq_q};
+    struct picks picks = {.inputs = inputs, .most = (int64_t)(CHOSEN_WORK / row_work) + 8};
+    uint64_t rolled = 0;
+    picks.numbers = malloc((size_t)picks.most * sizeof *picks.numbers);
+    for (int round = 0; round < 4 && picks.numbers; round++)
+        for (int which = 2; which >= 0; which--)
+            for (int power = WRAP_MOST; power >= WRAP_LEAST - 2; power--)
+                for (int side = -1; side <= 1; side++) {
+                    int64_t at[3], wrap = power >= WRAP_LEAST       ? (INT64_C(1) << power) + side
+                                          : power == WRAP_LEAST - 1 ? 0
+                                                                    : extents[which] - 1;
+                    for (int n = 0; n < 3; n++)
+                        at[n] = random_below(random_bits(seed, SEED_ROWS, rolled++), extents[n] > 0 ? extents[n] - 1 : 0);
+                    if (wrap >= extents[which])
+                        continue;
+                    at[which] = wrap;
+                    pick(&picks, at[0], at[1], at[2]);
+                }
+    while (picks.numbers && rolled < 4000 && picks.count < picks.most) {
+        int64_t at[3];
+        for (int n = 0; n < 3; n++)
+            at[n] = random_below(random_bits(seed, SEED_ROWS, rolled++), extents[n] > 0 ? extents[n] - 1 : 0);
+        pick(&picks, at[0], at[1], at[2]);
+    }
+    if (!picks.numbers)
+        return NULL;
+    qsort(picks.numbers, (size_t)picks.count, sizeof *picks.numbers, by_number);
+    *count = 0;
+    for (int64_t n = 0; n < picks.count; n++)
+        if (*count == 0 || picks.numbers[n] != picks.numbers[*count - 1])
+            picks.numbers[(*count)++] = picks.numbers[n];
+    return picks.numbers;
+}
+
+/* ---- the problems ----------------------------------------------------------------------------------------------------- */
+
+/* Multiplications of the oracle over all rows. */
+static double whole_work(const attest_problem *problem)
+{
+    int64_t seen = problem->seq_kv;
+    if (problem->flags & ATTEST_WINDOW_LEFT && problem->flags & (ATTEST_CAUSAL | ATTEST_WINDOW_RIGHT)) {
+        double width = (double)problem->window_left + (problem->flags & ATTEST_CAUSAL ? 0 : (double)problem->window_right) + 1;
+        seen = width < (double)seen ? (int64_t)width : seen;
+    }
+    return (double)problem->batch * (double)problem->heads_q * (double)problem->seq_q * (double)(seen + 16) *
+           (double)(problem->dim + problem->dim_v + 8);
+}
+
+/* What a kernel is asked to compute: no more than it does in a second or two of one core. */
+static bool is_affordable(const attest_problem *problem)
+{
+    return whole_work(problem) < 1.5e9;
+}
+
+/* Whether the last row and one before see a key by their places, and so the wraps of this problem can show. */
+static bool shows_its_end(const attest_problem *problem)
+{
+    int seen = 0;
+    attest_problem one = *problem;
+    one.flags &= ~(ATTEST_VARLEN_Q | ATTEST_VARLEN_KV | ATTEST_KV_LENGTHS | ATTEST_PAGED);
+    struct layout layout = {.problem = &one};
+    for (int n = 0; n < 2; n++) {
+        int64_t begin, end;
+        layout_visible(&layout, 0, (problem->seq_q - 1) * (2 - n) / 2, &begin, &end);
+        seen += end > begin;
+    }
+    return seen == 2;
+}
+
+/* A row that was drawn in vain is tried again with fewer peculiarities: those that hide most rows first, then those that make tensors
+ * large. */
+static void simplify(int row[COVERING_FIELDS], int tries)
+{
+    static const int hiding[] = {FIELD_window_left, FIELD_window_right},
+                     wide[] = {FIELD_dim_v, FIELD_bias_type, FIELD_bias_layout, FIELD_bias, FIELD_layout_q, FIELD_layout_o};
+    for (int n = 0; n < COUNT_OF(hiding) && tries > TRIES / 4; n++)
+        row[hiding[n]] = 0;
+    for (int n = 0; n < COUNT_OF(wide) && tries > TRIES / 2; n++)
+        row[wide[n]] = 0;
+}
+
+static bool draw_large(const struct cover_plan *plan, const struct problem_space *space, struct covering *covering, int n,
+                       int round, struct cover_outcome *outcome)
+{
+    for (int tries = 0; tries < TRIES; tries++) {
+        uint64_t index = (uint64_t)((round * COUNT_OF(larges) + n) * TRIES + tries);
+        struct problem_sizes sizes = draw_sizes(&larges[n], random_bits(plan->seed, SEED_LARGE, index), tries);
+        int row[COVERING_FIELDS];
+        if (!covering_next(covering, row))
+            return false;
+        if (sizes.page) {
+            row[FIELD_packing] &= 1; /* keys are paged or packed */
+            row[FIELD_page] = row[FIELD_page] ? row[FIELD_page] : 1;
+        }
+        row[FIELD_special] = 0;
+        simplify(row, tries);
+        if (sizes.full) {
+            row[FIELD_lengths] = 1; /* full */
+            row[FIELD_ends] = 0;
+        }
+        if (problem_space_draw_sized(space, row, random_bits(plan->seed, SEED_VALUES, index), &sizes, MOST_ELEMENTS,
+                                     &outcome->problem, &outcome->contents) &&
+            is_affordable(&outcome->problem) && shows_its_end(&outcome->problem))
+            return true;
+    }
+    return false;
+}
+
+void cover_large(const struct cover_plan *plan, struct cover_summary *summary)
+{
+    struct problem_space space;
+    problem_space_make(&space, plan->taker, USUAL_WORK, MOST_WORK);
+    struct covering *covering = covering_make(&space.covering, random_bits(plan->seed, SEED_LARGE, 0));
+    bool going = covering != NULL;
+    for (int round = 0; round < plan->large; round++)
+        for (int n = 0; n < COUNT_OF(larges) && going; n++) {
+            uint64_t index = (uint64_t)(round * COUNT_OF(larges) + n);
+            struct cover_outcome outcome = {.part = "large", .seed = cover_seed(plan->seed, SEED_INPUTS, index)};
+            progress("correctness: large sizes, %d of %d: %s", n + 1, COUNT_OF(larges), larges[n].name);
+            if (!draw_large(plan, &space, covering, n, round, &outcome)) {
+                summary->refused++;
+                continue;
+            }
+            bool all = whole_work(&outcome.problem) <= ALL_ROWS_WORK;
+            summary->rows_judged += cover_examine(plan, &outcome, all ? NULL : choose_wraps, NULL, NULL);
+            summary->large += outcome.verdict == VERDICT_PASS || outcome.verdict == VERDICT_FAIL;
+            summary->refused += outcome.verdict == VERDICT_NOT_APPLICABLE;
+            going = plan->report(plan->data, &outcome);
+        }
+    covering_free(covering);
+}
