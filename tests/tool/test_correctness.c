@@ -5,6 +5,7 @@
  */
 #include "prove/correctness.h"
 #include "prove/examine.h"
+#include "prove/far_strides.h"
 #include "prove/relations.h"
 #include "prove/values.h"
 #include "prove/worker.h"
@@ -295,8 +296,8 @@ static void wrong_in_the_array(void)
     struct outputs outputs;
     if (tap_check(text && words && attest_problem_parse(text, &problem, NULL, 0) == ATTEST_OK &&
                       contents_parse(words, &contents, why, sizeof why) &&
-                      exam_make_quick(&exam, &problem, (uint64_t)json_integer_value(json_object_get(row, "seed")), &contents, NULL, 1,
-                                      why, sizeof why),
+                      exam_make_quick(&exam, &problem, (uint64_t)json_integer_value(json_object_get(row, "seed")), &contents, NULL,
+                                      1, why, sizeof why),
                   "%s", text ? text : "no problem")) {
         struct finding finding = {0};
         if (tap_check(outputs_make(&outputs, &exam.inputs), "memory")) {
@@ -478,7 +479,8 @@ static void prove_far(const char *image, enum verdict verdict, const char *words
         correctness_prove(&correctness, &result);
         tap_check(result.verdict == verdict, "%s: %s", verdict_name(result.verdict), result.sentence);
         tap_check(strstr(result.sentence, words) != NULL, "'%s' is not in: %s", words, result.sentence);
-        tap_check(count_rows(&result, "rows", "part", "far", verdict) == 1, "one row is about it");
+        int rows = count_rows(&result, "rows", "part", "far", verdict);
+        tap_check(rows == (verdict == VERDICT_PASS ? FAR_KINDS : 1), "%d rows are about it", rows);
     }
     executor_close(executor, NULL);
     free_result(&result);
@@ -488,8 +490,51 @@ static void far_rows(void)
     char image[4096];
     const char *folder = getenv("ATTEST_TEST_KERNELS");
     snprintf(image, sizeof image, "%s/offset_in_int.so", folder ? folder : ".");
-    prove_far(NULL, VERDICT_PASS, "4 problems, 6 neighbours");
+    prove_far(NULL, VERDICT_PASS, "9 problems, 6 neighbours");
     prove_far(image, VERDICT_FAIL, "more than 2^31 elements between rows on fwd:f32:");
+}
+
+/* Whether a kernel is right on every problem whose tensors are spread, and the kind on which it is not. */
+static bool right_when_spread(const char *image, char *wrong, size_t size)
+{
+    bool right = true;
+    for (int kind = 0; kind < FAR_KINDS && right; kind++) {
+        struct execution execution;
+        struct executor_spec spec = {.image = image, .guard = GUARD_FAR, .threads = 1};
+        struct executor *executor = executor_open(&spec, &execution);
+        struct exam exam;
+        struct outputs outputs;
+        struct finding finding;
+        attest_problem near;
+        char why[640] = "";
+        if (!tap_check(executor && far_problem(kind, ATTEST_F32, 32, false, 0, &near) &&
+                           exam_make_quick(&exam, &near, tap.seed, NULL, NULL, 1, why, sizeof why) &&
+                           outputs_make(&outputs, &exam.inputs),
+                       "%s %s", execution.sentence, why))
+            return false;
+        right =
+            subject_run(executor_subject(executor), &exam.inputs, exam.digest, &outputs, NULL, why, sizeof why) == VERDICT_PASS &&
+            exam_judge(&exam, &outputs, &finding) == VERDICT_PASS;
+        if (!right)
+            snprintf(wrong, size, "%s", far_name(kind));
+        outputs_free(&outputs);
+        exam_free(&exam);
+        executor_close(executor, NULL);
+    }
+    return right;
+}
+
+static void far_strides_of_all(void)
+{
+    static const char *const wraps[] = {"q_2", "q_0",   "k_0",   "k_2",    "v_1",    "v_2",       "o_0",
+                                        "o_1", "lse_1", "lse_2", "bias_0", "bias_2", "bias_key_3"};
+    const char *folder = getenv("ATTEST_TEST_KERNELS");
+    char image[4096], wrong[64] = "";
+    tap_check(right_when_spread(NULL, wrong, sizeof wrong), "the library is wrong on %s", wrong);
+    for (int n = 0; n < COUNT_OF(wraps); n++) {
+        snprintf(image, sizeof image, "%s/wraps_%s.so", folder ? folder : ".", wraps[n]);
+        tap_check(!right_when_spread(image, wrong, sizeof wrong), "offsets of %s wrap at 2^32, and nothing shows it", wraps[n]);
+    }
 }
 
 /* ---- neighbours --------------------------------------------------------------------------------------------------------------- */
@@ -543,6 +588,7 @@ int main(int argc, char **argv)
         {"inputs that prove nothing", inputs_that_prove_nothing},
         {"problems that are timed", timed_problems},
         {"more than 2^31 elements", far_rows},
+        {"more than 2^32 elements, in every tensor", far_strides_of_all},
     };
     if (argc == 2 && strcmp(argv[1], "worker") == 0)
         return worker_main();

@@ -3,7 +3,7 @@
  *
  * In this order: the problems of the suite that the kernel takes, those that will be timed with their neighbours by one row or key,
  * random neighbours of the suite's (neighbours.c), a covering array over all fields of a problem and its contents (cover_problems.c),
- * and one with more than 2^31 elements between its rows, each on inputs drawn from the seed and judged against float64 (judge.c); values that break kernels (values.c), likewise; relations that need no reference
+ * large sizes (large_sizes.c), and problems with more than 2^31 elements between their rows, heads, sequences or pages (far_strides.c), each on inputs drawn from the seed and judged against float64 (judge.c); values that break kernels (values.c), likewise; relations that need no reference
  * (relations.c); and the errors of all but values and relations together against the champion's on the same inputs (precision.c).
  *
  * An input set on which the judge would accept a wrong answer proves nothing: it is drawn again, a few times, before it is
@@ -32,6 +32,7 @@
 #include "cover_problems.h"
 #include "covering.h"
 #include "examine.h"
+#include "far_strides.h"
 #include "precision.h"
 #include "random.h"
 #include "relations.h"
@@ -260,39 +261,34 @@ static void prove_neighbours(struct state *state)
     }
 }
 
-/* A problem in which every row has a page to itself, and the same with its rows as far apart as the kernel will see them. */
-static void make_far(attest_problem *near, attest_problem *far)
-{
-    int64_t page = sysconf(_SC_PAGESIZE) / (int64_t)element_size(near->dtype);
-    *far = *near;
-    near->stride_q[2] = near->stride_k[2] = near->stride_v[2] = near->stride_o[2] = page;
-    far->stride_q[2] = far->stride_k[2] = far->stride_v[2] = far->stride_o[2] = EXECUTOR_FAR;
-}
-
-/* Offsets that need more than 32 bits. A machine that cannot lay them out is no fault of the kernel. */
+/* Offsets that need more than 32 bits, in every tensor and by every stride. A machine that cannot lay them out is no fault of the
+ * kernel. */
 static void prove_far(struct state *state)
 {
     static const int64_t dims[] = {64, 128, 32};
     for (uint32_t dtype = ATTEST_F32; dtype <= ATTEST_BF16 && state->plan->far.run; dtype++)
-        for (int n = 0; n < COUNT_OF(dims) && going_on(state); n++) {
-            attest_problem near, far;
-            char text[ATTEST_PROBLEM_TEXT];
-            struct outcome outcome;
-            /* The memory of a GPU is as large as it is: there is no room between rows that is not there. */
-            int64_t rows = state->plan->device ? 3 : 9, keys = state->plan->device ? 3 : 17;
-            attest_problem_init(&near, (attest_dtype)dtype, 1, 1, 1, rows, keys, dims[n]);
-            make_far(&near, &far);
-            if (!taker_takes(state->plan->taker, &far))
-                continue;
-            problem_text(&far, text);
-            examine(state, state->plan->far, &near, NULL, seed_of(state, SEED_FAR, dtype), &outcome);
-            if (outcome.verdict == VERDICT_INCONCLUSIVE)
-                outcome.verdict = VERDICT_NOT_APPLICABLE;
-            state->problems += outcome.verdict != VERDICT_NOT_APPLICABLE;
-            add_row(state, "far", text, &outcome);
-            note(state, outcome.verdict, "more than 2^31 elements between rows", text, outcome.note);
-            break;
-        }
+        for (int kind = 0; kind < FAR_KINDS; kind++)
+            for (int n = 0; n < 2 * COUNT_OF(dims) && going_on(state); n++) {
+                attest_problem near, far;
+                struct far_spread spreads[PLACE_COUNT];
+                char text[ATTEST_PROBLEM_TEXT], what[64];
+                struct outcome outcome;
+                uint64_t refused = n < COUNT_OF(dims) ? 0 : ATTEST_BIAS | ATTEST_LSE; /* first with both */
+                if (!far_problem(kind, dtype, dims[n % COUNT_OF(dims)], state->plan->device, refused, &near))
+                    continue;
+                far = far_strides(&near, spreads);
+                if (!taker_takes(state->plan->taker, &far))
+                    continue;
+                problem_text(&far, text);
+                snprintf(what, sizeof what, "more than 2^31 elements between %s", far_name(kind));
+                examine(state, state->plan->far, &near, NULL, seed_of(state, SEED_FAR, (uint64_t)kind * 8 + dtype), &outcome);
+                if (outcome.verdict == VERDICT_INCONCLUSIVE)
+                    outcome.verdict = VERDICT_NOT_APPLICABLE;
+                state->problems += outcome.verdict != VERDICT_NOT_APPLICABLE;
+                add_row(state, "far", text, &outcome);
+                note(state, outcome.verdict, what, text, outcome.note);
+                break;
+            }
 }
 
 /* ---- the covering array and large sizes ------------------------------------------------------------------------------- */

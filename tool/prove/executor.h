@@ -16,8 +16,7 @@ enum guard {
     GUARD_BANDS, /* between bands of bytes that are checked after each run, at places that are drawn */
     GUARD_END,   /* each tensor ends at a page that cannot be touched */
     GUARD_START, /* each tensor begins right behind such a page */
-    GUARD_FAR    /* likewise; and the pages of Q, K, V and O are EXECUTOR_FAR elements apart. For problems in which a row of each of
-                  * these has a page of its own: their row strides become EXECUTOR_FAR. */
+    GUARD_FAR    /* likewise; and the outermost dimension of each tensor is EXECUTOR_FAR elements apart: see far_strides.h */
 };
 
 /* A stride that fits in 32 bits, and twice that does not. */

@@ -51,8 +51,8 @@ struct proof {
 struct gate_result {
     enum verdict verdict;
     char sentence[1200]; /* always there: what was proven, what failed, or what is missing and how to get it */
-    json_t *details;    /* numbers and findings; what each gate puts here is described at the head of its file */
-    json_t *artefacts;  /* name -> path of a file in proof->folder; the recorder replaces paths by digests */
+    json_t *details;     /* numbers and findings; what each gate puts here is described at the head of its file */
+    json_t *artefacts;   /* name -> path of a file in proof->folder; the recorder replaces paths by digests */
     double seconds;
 };
 

@@ -29,6 +29,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "far_strides.h"
 #include "protocol.h"
 #include "cuda_index.h"
 #include "kernel_table.h"
@@ -435,30 +436,22 @@ static bool allot(struct mapping *mapping, size_t before, size_t size, size_t be
            mmap(base + before + size, behind, PROT_NONE, how | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
-/* Bytes from one page of a tensor to the next. */
-static size_t page_step(const struct load *load, int place)
+/* The problem as the kernel sees it, and how its tensors are spread. */
+static attest_problem problem_of(const struct load *load, struct far_spread spreads[PLACE_COUNT])
 {
-    bool far = worker.hello.guard == GUARD_FAR && (place <= PLACE_V || place == PLACE_O);
-    uint32_t dtype = place == PLACE_O ? load->problem.dtype_o : load->problem.dtype;
-    return far ? EXECUTOR_FAR * element_size(dtype) : (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/* The problem as the kernel sees it. */
-static attest_problem problem_of(const struct load *load)
-{
-    attest_problem problem = load->problem;
     if (worker.hello.guard == GUARD_FAR)
-        problem.stride_q[2] = problem.stride_k[2] = problem.stride_v[2] = problem.stride_o[2] = EXECUTOR_FAR;
-    return problem;
+        return far_strides(&load->problem, spreads);
+    memset(spreads, 0, PLACE_COUNT * sizeof *spreads);
+    return load->problem;
 }
 
-/* Maps the pages of a piece, `step` bytes apart. */
-static bool map_piece(unsigned char *at, const struct piece *piece, size_t step, bool output, int file)
+/* Maps a piece, in runs that lie apart where it is spread. */
+static bool map_piece(unsigned char *at, const struct piece *piece, struct far_spread spread, bool output, int file)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), run = step > page ? page : (size_t)piece->size;
-    for (size_t offset = 0; offset < piece->size; offset += run, at += step)
-        if (mmap(at, run, output ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED | MAP_FIXED | MAP_POPULATE, file,
-                 (off_t)(piece->offset + offset)) == MAP_FAILED)
+    size_t size = (size_t)piece->size, run = spread.run ? spread.run : size;
+    for (size_t offset = 0; offset < size; offset += run, at += spread.step)
+        if (mmap(at, run < size - offset ? run : size - offset, output ? PROT_READ | PROT_WRITE : PROT_READ,
+                 MAP_SHARED | MAP_FIXED | MAP_POPULATE, file, (off_t)(piece->offset + offset)) == MAP_FAILED)
             return refuse(EXECUTION_LACKING, "a tensor could not be mapped: %s", strerror(errno));
     return true;
 }
@@ -467,8 +460,10 @@ static bool map_piece(unsigned char *at, const struct piece *piece, size_t step,
 static bool map_pieces(const struct load *load, const int files[2], struct worker_slot *slot)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), size = ((size_t)load->shift + 1) * page;
+    struct far_spread spreads[PLACE_COUNT];
+    problem_of(load, spreads);
     for (int i = 0; i < PLACE_COUNT; i++)
-        size += load->pieces[i].size ? (size_t)load->pieces[i].size / page * page_step(load, i) + page : 0;
+        size += load->pieces[i].size ? far_reach(&load->pieces[i], spreads[i]) + page : 0;
     if (!reserve(&slot->mapping, size))
         return false;
     void *pointers[PLACE_COUNT] = {0};
@@ -479,7 +474,7 @@ static bool map_pieces(const struct load *load, const int files[2], struct worke
         worker.board->bases[load->slot][i] = 0;
         if (!piece->size)
             continue;
-        if (!map_piece(at, piece, page_step(load, i), output, files[output]))
+        if (!map_piece(at, piece, spreads[i], output, files[output]))
             return false;
         worker.board->bases[load->slot][i] = (uint64_t)(uintptr_t)at;
         pointers[i] = at + piece->at;
@@ -487,7 +482,7 @@ static bool map_pieces(const struct load *load, const int files[2], struct worke
             worker.poison(at, (size_t)piece->start);
             worker.poison(at + piece->start + piece->bytes, (size_t)(piece->size - piece->start - piece->bytes));
         }
-        at += piece->size / page * page_step(load, i) + page;
+        at += far_reach(piece, spreads[i]) + page;
     }
     slot->tensors = (attest_tensors){.size = sizeof slot->tensors,
                                      .q = pointers[PLACE_Q],
@@ -556,7 +551,8 @@ static bool load_slot(const struct load *load, const int files[2])
     slot->plan = NULL;
     unmap(&slot->mapping);
     device_slot_free(&slot->device);
-    attest_problem problem = problem_of(load);
+    struct far_spread spreads[PLACE_COUNT];
+    attest_problem problem = problem_of(load, spreads);
     attest_status status = attest_plan_create(worker.context, &problem, worker.kernel, &slot->plan);
     if (status != ATTEST_OK)
         return refuse(status == ATTEST_ERROR_UNSUPPORTED ? EXECUTION_REFUSED

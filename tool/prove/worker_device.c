@@ -55,19 +55,18 @@ static bool map_files(struct device_slot *slot, const int files[2], char *why, s
 /* Addresses on the device: all pieces in one allocation, or, far apart, one for each. */
 static attest_status lay_out(struct device_slot *slot, const attest_problem *problem, bool far)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     attest_status status = ATTEST_OK;
-    if (!far)
+    if (far)
+        far_strides(problem, slot->spreads);
+    else
         status = attest_memory_alloc(slot->context, slot->sizes[0] + slot->sizes[1] + 1, &slot->memory[0]);
     for (int place = 0; place < PLACE_COUNT && status == ATTEST_OK; place++) {
         const struct piece *piece = &slot->pieces[place];
-        bool output = place >= PLACE_O, wide = far && (place <= PLACE_V || place == PLACE_O);
+        bool output = place >= PLACE_O;
         if (!piece->size)
             continue;
-        slot->steps[place] = wide ? EXECUTOR_FAR * element_size(place == PLACE_O ? problem->dtype_o : problem->dtype) : page;
         if (far) {
-            size_t bytes = (piece->size / page - 1) * slot->steps[place] + page;
-            status = attest_memory_alloc(slot->context, bytes, &slot->memory[place]);
+            status = attest_memory_alloc(slot->context, far_reach(piece, slot->spreads[place]), &slot->memory[place]);
             slot->bases[place] = slot->memory[place];
         } else {
             slot->bases[place] = (unsigned char *)slot->memory[0] + (output ? slot->sizes[0] : 0) + piece->offset;
@@ -108,17 +107,18 @@ void device_slot_free(struct device_slot *slot)
 
 /* ---- moving ----------------------------------------------------------------------------------------------------------- */
 
-/* Copies a piece, in runs of a page where its pages are far apart. */
+/* Copies a piece, in runs where it is spread. */
 static attest_status copy_piece(struct device_slot *slot, int place, bool back)
 {
     const struct piece *piece = &slot->pieces[place];
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), step = slot->steps[place], run = step > page ? page : (size_t)piece->size;
+    struct far_spread spread = slot->spreads[place];
+    size_t size = (size_t)piece->size, run = spread.run ? spread.run : size;
     unsigned char *device = slot->bases[place];
     attest_status status = ATTEST_OK;
-    for (size_t offset = 0; offset < piece->size && status == ATTEST_OK; offset += run, device += step) {
-        size_t at = (size_t)piece->offset + offset;
-        status = back ? attest_memory_get(slot->context, slot->copy + at, device, run, NULL)
-                      : attest_memory_put(slot->context, device, slot->files[place >= PLACE_O] + at, run, NULL);
+    for (size_t offset = 0; offset < size && status == ATTEST_OK; offset += run, device += spread.step) {
+        size_t at = (size_t)piece->offset + offset, bytes = run < size - offset ? run : size - offset;
+        status = back ? attest_memory_get(slot->context, slot->copy + at, device, bytes, NULL)
+                      : attest_memory_put(slot->context, device, slot->files[place >= PLACE_O] + at, bytes, NULL);
     }
     return status;
 }

@@ -9,6 +9,7 @@
 #ifndef ATTEST_WORKER_DEVICE_H
 #define ATTEST_WORKER_DEVICE_H
 
+#include "far_strides.h"
 #include "protocol.h"
 
 struct device_slot {
@@ -17,9 +18,9 @@ struct device_slot {
     unsigned char *files[2];           /* inputs, outputs, mapped */
     size_t sizes[2];                   /* of the files */
     unsigned char *bases[PLACE_COUNT]; /* of the pieces, on the device */
-    size_t steps[PLACE_COUNT];         /* from one page of a piece to the next */
-    void *memory[PLACE_COUNT];         /* what was allocated; NULL: nothing */
-    unsigned char *copy;               /* room for what comes back */
+    struct far_spread spreads[PLACE_COUNT];
+    void *memory[PLACE_COUNT]; /* what was allocated; NULL: nothing */
+    unsigned char *copy;       /* room for what comes back */
     attest_tensors tensors;
 };
 
