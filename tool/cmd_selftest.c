@@ -252,6 +252,7 @@ static void shorten(struct policy *policy, enum kind kind)
     policy->leak_runs = 60;
     policy->neighbours = 8;
     policy->cover_rows = 200;
+    policy->large_rounds = 0;
     policy->resamples = 500;
     if (kind != KIND_SPEED)
         policy->blocks = 6;

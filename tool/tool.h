@@ -82,6 +82,8 @@ struct options {
     bool cpu, cuda;
     bool keep_going;
     bool record, missing;
+    bool thorough;
+    const char *policy;      /* NAME=VALUE,...: numbers other than those of policy.def */
     int64_t max_fixes;       /* 0: not given */
     int64_t max_gpu_seconds; /* 0: not given */
     int64_t generations, population;

@@ -41,6 +41,37 @@ void policy_read(struct policy *policy, const json_t *object)
 #undef POLICY
 }
 
+static bool change_one(struct policy *policy, const char *name, double value)
+{
+#define POLICY(number, usual, text)                                                                                                \
+    if (strcmp(name, #number) == 0) {                                                                                              \
+        policy->number = value;                                                                                                    \
+        return true;                                                                                                               \
+    }
+#include "policy.def"
+#undef POLICY
+    return false;
+}
+
+bool policy_change(struct policy *policy, const char *text, char *why, size_t why_size)
+{
+    for (const char *at = text; *at;) {
+        char name[64];
+        double value;
+        int used = 0;
+        if (sscanf(at, "%63[a-z_]=%lf%n", name, &value, &used) != 2 || (at[used] && at[used] != ',') || !(value >= 0)) {
+            snprintf(why, why_size, "'%.60s' is not of the form NAME=NUMBER,...", at);
+            return false;
+        }
+        if (!change_one(policy, name, value)) {
+            snprintf(why, why_size, "the policy has no number '%s'; those it has are in every record", name);
+            return false;
+        }
+        at += used + (at[used] == ',');
+    }
+    return true;
+}
+
 void gate_say(struct gate_result *result, enum verdict verdict, const char *format, ...)
 {
     va_list arguments;

@@ -15,8 +15,9 @@ struct policy {
 #undef POLICY
 };
 extern const struct policy default_policy;
-json_t *policy_json(const struct policy *policy);              /* {"blocks": 20, ...}; new reference */
-void policy_read(struct policy *policy, const json_t *object); /* takes over the values that are there */
+json_t *policy_json(const struct policy *policy);                                        /* {"blocks": 20, ...}; new reference */
+void policy_read(struct policy *policy, const json_t *object);                           /* takes over the values that are there */
+bool policy_change(struct policy *policy, const char *text, char *why, size_t why_size); /* "blocks=6,neighbours=8" */
 
 /* The champion a candidate is timed and compared with: a kernel of the library, or an image kept by the store. NULL name: none yet.
  */

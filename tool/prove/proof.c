@@ -47,6 +47,13 @@ enum exit_code proof_open(struct session *session, const char *word, struct proo
     const char *base = getenv("TMPDIR");
     *proof = (struct proof){.session = session, .policy = default_policy, .clock = session->options.clock};
     proof->threads = attest_context_threads(session->context);
+    char why[160];
+    if (session->options.policy && !policy_change(&proof->policy, session->options.policy, why, sizeof why))
+        return give_up(session, EXIT_USAGE, NULL, "--policy: %s", why);
+    if (session->options.thorough || session->options.record) {
+        proof->policy.cover_rows *= proof->policy.thorough;
+        proof->policy.large_rounds *= proof->policy.thorough;
+    }
     enum exit_code code = candidate_open(session, word, &proof->candidate);
     if (code == EXIT_PASS && proof->candidate.cuda) {
         proof->device = session->options.device ? session->options.device : "cuda";
