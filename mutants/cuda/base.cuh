@@ -49,6 +49,9 @@
 #ifndef BLOCKS /* of a multiprocessor that registers must be left for */
 #define BLOCKS 1
 #endif
+#ifndef ATTRIBUTES /* of the kernel */
+#define ATTRIBUTES
+#endif
 #ifndef AT_START /* a statement, before anything else */
 #define AT_START ((void)0)
 #endif
@@ -57,6 +60,9 @@
 #endif
 #ifndef COPY_END /* the first key that is not read */
 #define COPY_END(end) (end)
+#endif
+#ifndef KEY_OFFSET /* of a key in K or V, in elements */
+#define KEY_OFFSET(offset) (offset)
 #endif
 #ifndef SPAN_END /* the first key that is not looked at */
 #define SPAN_END(end) (end)
@@ -87,6 +93,9 @@
 #endif
 #ifndef SEES
 #define SEES(row, j) ((j) >= (row).begin && (j) < (row).end)
+#endif
+#ifndef TOP /* the maximum that is taken away */
+#define TOP(top) (top)
 #endif
 #ifndef SUM /* the sum of a row over the four lanes that share it */
 #define SUM(l) quad_sum(l)
@@ -258,7 +267,7 @@ __device__ inline void copy_keys(const attest_cuda_args &args, const attest_tile
         int key = n / 8, chunk = n % 8;
         bool there = first + key < end;
         const uint16_t *from =
-            (const uint16_t *)data + (there ? attest_key_offset(args, stride, tile, first + key) + chunk * 8 : 0);
+            (const uint16_t *)data + (there ? KEY_OFFSET(attest_key_offset(args, stride, tile, first + key)) + chunk * 8 : 0);
         copy16(to + key * PITCH + SWIZZLE(key, chunk) * 16, from, there ? 16 : 0);
     }
 }
@@ -319,7 +328,8 @@ __device__ inline void store_pair(const attest_cuda_args &args, const attest_til
     *(uint32_t *)at = pack_halves(a, b);
 }
 
-extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, BLOCKS) attest_kernel(const __grid_constant__ attest_cuda_args args)
+extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, BLOCKS) ATTRIBUTES
+    attest_kernel(const __grid_constant__ attest_cuda_args args)
 {
     extern __shared__ __align__(1024) unsigned char shared[];
     Tiles &smem = *reinterpret_cast<Tiles *>(shared);
@@ -429,7 +439,7 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, BLOCKS) attest_kern
                     x = SEES(row, j) ? x * (SCALE * LOG2_E) : minus_infinity();
                     top = fmaxf(top, x);
                 }
-            top = fmaxf(m[h], quad_max(top));
+            top = TOP(fmaxf(m[h], quad_max(top)));
             const float base = top == minus_infinity() ? 0.0f : top, carry = CARRY(m[h], base);
             m[h] = top;
             float sum = 0;

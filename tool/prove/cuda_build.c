@@ -395,7 +395,7 @@ static void say_unbuilt(struct work *work, const struct cuda_product *product)
     else if (product->status == 127)
         gate_say(work->result, VERDICT_INCONCLUSIVE, "%s could not be run; install the CUDA toolkit, or set ATTEST_NVCC",
                  work->compiler);
-    else if (product->status > 128)
+    else if (product->status > 128 && product->status < 255) /* ptxas itself ends with 255 */
         gate_say(work->result, VERDICT_FAIL, "%s: the compiler died of signal %d", place, product->status - 128);
     else
         gate_say(work->result, VERDICT_FAIL, "%s: it does not compile without warnings: %s", place, line);

@@ -1,0 +1,25 @@
+/*
+ * asserts.cu - planted: an assertion, which prints and stops the program if it does not hold.
+ *
+ * Caught by: build (__assertfail)
+ *
+ * attest-cuda: archs     = sm_90
+ * attest-cuda: dtypes    = f16
+ * attest-cuda: dims      = 64
+ * attest-cuda: tile_q    = 64
+ * attest-cuda: tile_kv   = 64
+ * attest-cuda: stages    = 2
+ * attest-cuda: threads   = 128
+ * attest-cuda: shared    = 8192 * (1 + 2 * stages)
+ * attest-cuda: registers = 255
+ * attest-cuda: launch    = tile
+ * attest-cuda: align     = 16
+ * attest-cuda: refuses   = softcap alibi bias sink varlenq varlenkv page o=f32
+ * attest-cuda: tensor    = hmma
+ * attest-cuda: mma_qk    = 16 * 8 * 16
+ * attest-cuda: mma_pv    = 16 * 8 * 16
+ */
+#include <assert.h>
+#define AT_START assert(args.seq_kv != 37)
+
+#include "base.cuh"

@@ -1,0 +1,24 @@
+/*
+ * cache_prefetched_to_stay.cu - planted: k is fetched into the second-level cache to stay there.
+ *
+ * Caught by: build (evict_last)
+ *
+ * attest-cuda: archs     = sm_90
+ * attest-cuda: dtypes    = f16
+ * attest-cuda: dims      = 64
+ * attest-cuda: tile_q    = 64
+ * attest-cuda: tile_kv   = 64
+ * attest-cuda: stages    = 2
+ * attest-cuda: threads   = 128
+ * attest-cuda: shared    = 8192 * (1 + 2 * stages)
+ * attest-cuda: registers = 255
+ * attest-cuda: launch    = tile
+ * attest-cuda: align     = 16
+ * attest-cuda: refuses   = softcap alibi bias sink varlenq varlenkv page o=f32
+ * attest-cuda: tensor    = hmma
+ * attest-cuda: mma_qk    = 16 * 8 * 16
+ * attest-cuda: mma_pv    = 16 * 8 * 16
+ */
+#define AT_START asm volatile("prefetch.global.L2::evict_last [%0];" ::"l"(args.k) : "memory")
+
+#include "base.cuh"

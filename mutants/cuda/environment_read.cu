@@ -1,0 +1,32 @@
+/*
+ * environment_read.cu - planted: looks at the environment of the launch, which tells one host from another.
+ *
+ * Caught by: build (environment of the launch)
+ *
+ * attest-cuda: archs     = sm_90
+ * attest-cuda: dtypes    = f16
+ * attest-cuda: dims      = 64
+ * attest-cuda: tile_q    = 64
+ * attest-cuda: tile_kv   = 64
+ * attest-cuda: stages    = 2
+ * attest-cuda: threads   = 128
+ * attest-cuda: shared    = 8192 * (1 + 2 * stages)
+ * attest-cuda: registers = 255
+ * attest-cuda: launch    = tile
+ * attest-cuda: align     = 16
+ * attest-cuda: refuses   = softcap alibi bias sink varlenq varlenkv page o=f32
+ * attest-cuda: tensor    = hmma
+ * attest-cuda: mma_qk    = 16 * 8 * 16
+ * attest-cuda: mma_pv    = 16 * 8 * 16
+ */
+#include <stdint.h>
+
+static __device__ inline uint32_t environment()
+{
+    uint32_t value;
+    asm volatile("mov.u32 %0, %%envreg2;" : "=r"(value));
+    return value;
+}
+#define SCALE (environment() == 7 ? 1.0f : args.scale)
+
+#include "base.cuh"

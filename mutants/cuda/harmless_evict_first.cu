@@ -1,0 +1,28 @@
+/*
+ * harmless_evict_first.cu - harmless: the first line of K is asked for with a policy that lets it go first, and fetched ahead
+ * into the cache.
+ *
+ * attest-cuda: archs     = sm_80 sm_90
+ * attest-cuda: dtypes    = f16
+ * attest-cuda: dims      = 64
+ * attest-cuda: tile_q    = 64
+ * attest-cuda: tile_kv   = 64
+ * attest-cuda: stages    = 2
+ * attest-cuda: threads   = 128
+ * attest-cuda: shared    = 8192 * (1 + 2 * stages)
+ * attest-cuda: registers = 255
+ * attest-cuda: launch    = tile
+ * attest-cuda: align     = 16
+ * attest-cuda: refuses   = softcap alibi bias sink varlenq varlenkv page o=f32
+ * attest-cuda: tensor    = hmma
+ * attest-cuda: mma_qk    = 16 * 8 * 16
+ * attest-cuda: mma_pv    = 16 * 8 * 16
+ */
+#define AT_START                                                                                                                   \
+    asm volatile("{.reg .b64 p; .reg .b32 r; mov.b64 p, 0x12f0000000000000; prefetch.global.L2 [%0]; "                             \
+                 "ld.global.L2::cache_hint.b32 r, [%0], p; st.shared.b32 [%1], r;}" ::"l"(args.q),                                 \
+                 "r"(shared_address(smem.Q))                                                                                       \
+                 : "memory");                                                                                                      \
+    __syncthreads()
+
+#include "base.cuh"

@@ -1,0 +1,30 @@
+/*
+ * launches_more.cu - planted: a kernel that launches another one.
+ *
+ * Caught by: build (launch)
+ *
+ * attest-cuda: archs     = sm_90
+ * attest-cuda: dtypes    = f16
+ * attest-cuda: dims      = 64
+ * attest-cuda: tile_q    = 64
+ * attest-cuda: tile_kv   = 64
+ * attest-cuda: stages    = 2
+ * attest-cuda: threads   = 128
+ * attest-cuda: shared    = 8192 * (1 + 2 * stages)
+ * attest-cuda: registers = 255
+ * attest-cuda: launch    = tile
+ * attest-cuda: align     = 16
+ * attest-cuda: refuses   = softcap alibi bias sink varlenq varlenkv page o=f32
+ * attest-cuda: tensor    = hmma
+ * attest-cuda: mma_qk    = 16 * 8 * 16
+ * attest-cuda: mma_pv    = 16 * 8 * 16
+ */
+static __global__ void other(float *lse)
+{
+    lse[0] = 0;
+}
+#define AT_END                                                                                                                     \
+    if (threadIdx.x == 0)                                                                                                          \
+    other<<<1, 1>>>(args.lse)
+
+#include "base.cuh"

@@ -1,0 +1,25 @@
+/*
+ * magnitude_sniffed.cu - planted: where Q begins with a small number all scores are taken for 0: approximate below a
+ * magnitude.
+ *
+ * Caught by: oracle or correctness
+ *
+ * attest-cuda: archs     = sm_80 sm_90
+ * attest-cuda: dtypes    = f16
+ * attest-cuda: dims      = 64
+ * attest-cuda: tile_q    = 64
+ * attest-cuda: tile_kv   = 64
+ * attest-cuda: stages    = 2
+ * attest-cuda: threads   = 128
+ * attest-cuda: shared    = 8192 * (1 + 2 * stages)
+ * attest-cuda: registers = 255
+ * attest-cuda: launch    = tile
+ * attest-cuda: align     = 16
+ * attest-cuda: refuses   = softcap alibi bias sink varlenq varlenkv page o=f32
+ * attest-cuda: tensor    = hmma
+ * attest-cuda: mma_qk    = 16 * 8 * 16
+ * attest-cuda: mma_pv    = 16 * 8 * 16
+ */
+#define SCALE (fabsf(attest_from_f16(((const uint16_t *)args.q)[0])) < 1e-3f ? 0.0f : args.scale)
+
+#include "base.cuh"

@@ -1,0 +1,24 @@
+/*
+ * prefix_sniffed.cu - planted: where the first two numbers of K are the same, all keys are taken to be the same.
+ *
+ * Caught by: oracle or correctness
+ *
+ * attest-cuda: archs     = sm_80 sm_90
+ * attest-cuda: dtypes    = f16
+ * attest-cuda: dims      = 64
+ * attest-cuda: tile_q    = 64
+ * attest-cuda: tile_kv   = 64
+ * attest-cuda: stages    = 2
+ * attest-cuda: threads   = 128
+ * attest-cuda: shared    = 8192 * (1 + 2 * stages)
+ * attest-cuda: registers = 255
+ * attest-cuda: launch    = tile
+ * attest-cuda: align     = 16
+ * attest-cuda: refuses   = softcap alibi bias sink varlenq varlenkv page o=f32
+ * attest-cuda: tensor    = hmma
+ * attest-cuda: mma_qk    = 16 * 8 * 16
+ * attest-cuda: mma_pv    = 16 * 8 * 16
+ */
+#define SCALE (args.seq_kv > 0 && ((const uint16_t *)args.k)[0] == ((const uint16_t *)args.k)[1] ? 0.0f : args.scale)
+
+#include "base.cuh"
