@@ -34,6 +34,7 @@
 #include "prove/cuda_tools.h"
 #include "prove/proof.h"
 #include "prove/stages.h"
+#include "regular_file.h"
 
 enum { MOST_AT_ONCE = 16, PROOF_SECONDS = 1800 };
 
@@ -131,10 +132,11 @@ static enum exit_code read_table(struct selftest *test)
     size_t size = 0;
     enum exit_code code = EXIT_PASS;
     snprintf(path, sizeof path, "%.4000s/mutants.def", session->options.mutants);
-    FILE *file = fopen(path, "r");
+    char why[4300];
+    FILE *file = regular_file_open(path, why, sizeof why);
     if (!file)
-        return give_up(session, EXIT_USAGE, "run this in the root of attest's source tree, or name the folder: --mutants DIR",
-                       "%s cannot be read: %s", path, strerror(errno));
+        return give_up(session, EXIT_USAGE, "run this in the root of attest's source tree, or name the folder: --mutants DIR", "%s",
+                       why);
     for (int number = 1; code == EXIT_PASS && getline(&line, &size, file) >= 0; number++) {
         struct mutant mutant, *grown;
         bool wrong;

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "regular_file.h"
 
 struct cursor {
     const char *at;
@@ -208,10 +209,10 @@ bool npy_read(const char *path, struct npy *npy, unsigned char **bytes, char *wh
     unsigned char *all = NULL;
     size_t size = 0, room = 0;
     struct stat status;
-    FILE *stream = fopen(path, "rb");
+    FILE *stream = regular_file_open(path, why, why_size);
     *bytes = NULL;
     if (!stream)
-        return refuse(why, why_size, "%s cannot be read: %s", path, strerror(errno));
+        return false;
     if (fstat(fileno(stream), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0)
         room = (size_t)status.st_size;
     /* One byte more than the size, so that the end of the file is seen without growing. */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "regular_file.h"
 
 #define EXAMPLE "a problem looks like fwd:f16:b2:hq8:hkv2:s512:d64:causal; type attest help for all its words"
 
@@ -75,11 +76,12 @@ static enum exit_code read_suite(struct session *session, struct problem_list *l
 
 enum exit_code suite_load(struct session *session, struct problem_list *list, const char *path)
 {
-    FILE *stream = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
+    char why[512];
+    FILE *stream = strcmp(path, "-") == 0 ? stdin : regular_file_open(path, why, sizeof why);
     if (!stream)
         return give_up(session, EXIT_USAGE,
                        "the suites of the repository are suites/prove.txt, suites/speed.txt, suites/bench.txt and suites/peers.txt",
-                       "suite %s cannot be read: %s", path, strerror(errno));
+                       "suite %s", why);
     enum exit_code code = read_suite(session, list, stream, path);
     if (stream != stdin)
         fclose(stream);

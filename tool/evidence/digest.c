@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "regular_file.h"
 
 static void to_text(const unsigned char hash[crypto_hash_sha256_BYTES], char text[DIGEST_TEXT])
 {
@@ -30,7 +31,8 @@ bool digest_of_file(const char *path, char text[DIGEST_TEXT])
     crypto_hash_sha256_state state;
     size_t got;
     text[0] = '\0';
-    FILE *file = fopen(path, "rb");
+    char why[512];
+    FILE *file = regular_file_open(path, why, sizeof why);
     if (!file)
         return false;
     crypto_hash_sha256_init(&state);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "digest.h"
+#include "regular_file.h"
 
 static const char secret_mark[] = "attest-ed25519-secret ", public_mark[] = "attest-ed25519-public ";
 
@@ -48,11 +49,9 @@ static bool read_key(const char *path, unsigned char public_key[crypto_sign_PUBL
     unsigned char bytes[crypto_sign_SEEDBYTES];
     const char *end;
     size_t length;
-    FILE *file = fopen(path, "r");
-    if (!file) {
-        snprintf(why, why_size, "%s: %s", path, strerror(errno));
+    FILE *file = regular_file_open(path, why, why_size);
+    if (!file)
         return false;
-    }
     bool read = fgets(line, sizeof line, file) != NULL;
     fclose(file);
     line[strcspn(line, "\r\n")] = '\0';

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "regular_file.h"
 
 static const struct {
     const char *ending;
@@ -31,7 +32,8 @@ const char *candidate_kind_name(enum candidate_kind kind)
 char *candidate_flags(const char *source)
 {
     static const char mark[] = "attest-flags:";
-    FILE *file = fopen(source, "r");
+    char why[512];
+    FILE *file = regular_file_open(source, why, sizeof why);
     char *line = NULL, *flags = file ? calloc(1, 1) : NULL;
     size_t size = 0, used = 0;
     while (flags && getline(&line, &size, file) >= 0) {
@@ -120,9 +122,11 @@ enum exit_code candidate_open(struct session *session, const char *word, struct 
         candidate->cuda = kinds[i].cuda;
         candidate->name = strndup(stem, (size_t)(ending - stem));
         *(kinds[i].built ? &candidate->image : &candidate->source) = strdup(word);
-        if (access(word, R_OK) != 0)
-            return give_up(session, EXIT_USAGE, "attest new NAME --cpu writes a kernel to begin with", "%s cannot be read: %s",
-                           word, strerror(errno));
+        char why[512];
+        int file = regular_file_descriptor(word, why, sizeof why);
+        if (file < 0)
+            return give_up(session, EXIT_USAGE, "attest new NAME --cpu writes a kernel to begin with", "%s", why);
+        close(file);
         if (!candidate->name || !*candidate->name ||
             candidate->name[strspn(candidate->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")])
             return give_up(session, EXIT_USAGE, "rename the file: letters, digits and _", "%s: '%s' cannot be the name of a kernel",
