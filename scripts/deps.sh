@@ -7,7 +7,7 @@ packages() {
     case $1 in
     # nvcc works with a C++ compiler.
     build) echo gcc make libc6-dev libjansson-dev libsodium-dev libsqlite3-dev $(command -v nvcc > /dev/null && echo g++) ;;
-    prove) echo binutils valgrind libasan8 libubsan1 $(command -v nvcc > /dev/null && echo python3-venv) ;;
+    prove) echo binutils qemu-user valgrind libasan8 libubsan1 $(command -v nvcc > /dev/null && echo python3-venv) ;;
     test) echo perl valgrind chromium python3-scipy g++ pkgconf mandoc python3 python3-venv python3-numpy clang-14 libomp-14-dev libclang-rt-14-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ;;
     bench) echo g++ python3 python3-venv libopenblas-dev ;;
     *) echo "deps.sh: unknown task '$1'; use build, prove, test or bench" >&2; exit 2 ;;

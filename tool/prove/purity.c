@@ -377,8 +377,9 @@ enum purity purity_judge(const char *path, const char *empty, json_t *details, s
     json_t *exports = json_array(), *imports = json_array(), *needed = json_array();
     *finding = (struct purity_finding){0};
     enum purity purity = PURITY_BROKEN;
-    bool good = elf_read(path, &image, finding->sentence, sizeof finding->sentence) && judge_symbols(&subject, exports, imports) &&
-                judge_segments(&subject) && judge_tags(&subject, needed) && judge_relocations(&subject) && judge_storage(&subject);
+    bool good = elf_read(path, &image, finding->sentence, sizeof finding->sentence) && judge_segments(&subject) &&
+                judge_symbols(&subject, exports, imports) && judge_tags(&subject, needed) && judge_relocations(&subject) &&
+                judge_storage(&subject);
     json_put(details, "exports", exports);
     json_put(details, "imports", imports);
     json_put(details, "needed", needed);
