@@ -267,6 +267,33 @@ static void exact_on_the_suite_only(void)
     free_result(&result);
 }
 
+/* One head of a problem of which blocks of rows are judged: each head is looked at. */
+static void spoil_head(struct inputs *inputs, struct outputs *outputs)
+{
+    const attest_problem *problem = &inputs->problem;
+    for (int64_t i = 0; i < problem->seq_q && problem->heads_q == 16; i++) {
+        int64_t at = layout_row_at(&inputs->layout, problem->stride_o, 1, 11, i);
+        for (int64_t d = 0; d < problem->dim_v; d++)
+            element_store(outputs->o.at, problem->dtype_o, at + d, -element_load(outputs->o.at, problem->dtype_o, at + d));
+    }
+}
+static void one_head_of_many(void)
+{
+    struct flawed wrong = {.dtype = ATTEST_F32, .flaw = spoil_head};
+    struct problem_entry entry = {.text = (char *)"fwd:f32:b2:h16:s500:d32", .place = (char *)"here"};
+    struct problem_list one = {&entry, 1};
+    struct gate_result result = {.details = json_object(), .artefacts = json_object()};
+    struct correctness correctness = plan_for(&wrong, &one);
+    if (!tap_check(attest_problem_parse(entry.text, &entry.problem, NULL, 0) == ATTEST_OK, "parse"))
+        return;
+    correctness.neighbours = 0;
+    correctness.brief = true;
+    correctness_prove(&correctness, &result);
+    tap_check(result.verdict == VERDICT_FAIL && strstr(result.sentence, "O[1,11,"), "%s: %s", verdict_name(result.verdict),
+              result.sentence);
+    free_result(&result);
+}
+
 /* Groups of five heads are nowhere in the suite. */
 static void perturb_groups(struct inputs *inputs, struct outputs *outputs)
 {
@@ -575,6 +602,7 @@ int main(int argc, char **argv)
         {"neighbours are valid, taken and varied", neighbours},
         {"an output that is perturbed", perturbed},
         {"exact on the suite alone", exact_on_the_suite_only},
+        {"one head of many", one_head_of_many},
         {"wrong on the covering array alone", wrong_in_the_array},
         {"NaN as wildcard", nan_as_wildcard},
         {"wrong on huge logits", wrong_on_huge_logits},

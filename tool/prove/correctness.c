@@ -142,6 +142,30 @@ static bool draw_exam(const struct state *state, struct exam *exam, const attest
     return true;
 }
 
+/* Blocks of rows are a sample, and may leave whole heads out. Rows of every head and sequence, and next to every power of two, are judged
+ * besides, by the component bound. */
+static void judge_others(const struct state *state, const struct exam *exam, const struct outputs *outputs, struct outcome *outcome)
+{
+    const struct inputs *inputs = &exam->inputs;
+    struct judge judge;
+    struct judge_rows chosen = {0};
+    char why[256];
+    int64_t *numbers =
+        exam->judge.row_count < exam->judge.total_rows ? cover_choose_rows(inputs, outcome->seed, &chosen.count) : NULL;
+    chosen.numbers = numbers;
+    if (numbers && judge_make_bounds(&judge, inputs, &chosen, false, state->plan->threads, why, sizeof why)) {
+        struct finding finding;
+        judge_output(&judge, judge.row_count, outputs->o.at, inputs->problem.stride_o, outputs->lse.at, inputs->problem.stride_lse,
+                     &finding);
+        if (!finding.accepted) {
+            outcome->finding = finding;
+            outcome->verdict = VERDICT_FAIL;
+        }
+        judge_free(&judge);
+    }
+    free(numbers);
+}
+
 static void examine(struct state *state, struct subject subject, const attest_problem *problem, const struct value_set *values,
                     uint64_t seed, struct outcome *outcome)
 {
@@ -157,6 +181,8 @@ static void examine(struct state *state, struct subject subject, const attest_pr
         outcome->verdict = subject_run(subject, &exam.inputs, exam.digest, &outputs, &end, outcome->note, sizeof outcome->note);
         if (outcome->verdict == VERDICT_PASS) {
             outcome->verdict = exam_judge(&exam, &outputs, &outcome->finding);
+            if (outcome->verdict != VERDICT_FAIL && !values)
+                judge_others(state, &exam, &outputs, outcome);
             snprintf(outcome->note, sizeof outcome->note, "%s", outcome->finding.what);
             state->worst = fmax(state->worst, outcome->finding.ratio);
             outcome->proves_nothing = outcome->verdict == VERDICT_INCONCLUSIVE;

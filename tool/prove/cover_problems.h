@@ -54,6 +54,10 @@ void cover_large(const struct cover_plan *plan, struct cover_summary *summary);
 int64_t cover_examine(const struct cover_plan *plan, struct cover_outcome *outcome, row_chooser *choose, const int *row,
                       bool *observed);
 
+/* A row_chooser (examine.h) for problems of which not all rows can be judged: some of every head of every sequence, the ends and both
+ * sides of every power of two of each of sequence, head and row, and others at random. */
+int64_t *cover_choose_rows(const struct inputs *inputs, uint64_t seed, int64_t *count);
+
 /* Seeds that can be typed. */
 uint64_t cover_seed(uint64_t seed, uint64_t stream, uint64_t index);
 

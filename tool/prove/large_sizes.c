@@ -26,7 +26,7 @@
 #define USUAL_WORK    1.5e5
 #define MOST_WORK     4e6
 
-enum { TRIES = 60, SEED_LARGE = 700, SEED_SIZES, SEED_VALUES, SEED_INPUTS, SEED_ROWS, WRAP_LEAST = 3, WRAP_MOST = 31 };
+enum { TRIES = 60, SEED_LARGE = 700, SEED_SIZES, SEED_VALUES, SEED_INPUTS, SEED_ROWS, SEED_HEADS, WRAP_LEAST = 3, WRAP_MOST = 31 };
 
 /* What a size is drawn from; {0, 0}: as the row of the array says. */
 struct range {
@@ -97,8 +97,18 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The ends, both sides of every power of two, and random places of each of sequence, head and row; the other two at random. */
-static int64_t *choose_wraps(const struct inputs *inputs, uint64_t seed, int64_t *count)
+/* A row of every head of every sequence, in rounds, as far as `most` goes. */
+static void pick_heads(struct picks *picks, uint64_t seed, int64_t most)
+{
+    const attest_problem *problem = &picks->inputs->problem;
+    int64_t heads = problem->batch * problem->heads_q;
+    for (int64_t n = 0; heads > 0 && n < most; n++) {
+        int64_t b = n % heads / problem->heads_q, rows = layout_rows(&picks->inputs->layout, b);
+        pick(picks, b, n % problem->heads_q, rows > 0 ? random_below(random_bits(seed, SEED_HEADS, (uint64_t)n), rows - 1) : 0);
+    }
+}
+
+int64_t *cover_choose_rows(const struct inputs *inputs, uint64_t seed, int64_t *count)
 {
     const attest_problem *problem = &inputs->problem;
     double row_work = (double)(problem->seq_kv + 16) * (double)(problem->dim + problem->dim_v + 8);
@@ -106,6 +116,8 @@ static int64_t *choose_wraps(const struct inputs *inputs, uint64_t seed, int64_t
     struct picks picks = {.inputs = inputs, .most = (int64_t)(CHOSEN_WORK / row_work) + 8};
     uint64_t rolled = 0;
     picks.numbers = malloc((size_t)picks.most * sizeof *picks.numbers);
+    if (picks.numbers)
+        pick_heads(&picks, seed, picks.most / 2);
     for (int round = 0; round < 4 && picks.numbers; round++)
         for (int which = 2; which >= 0; which--)
             for (int power = WRAP_MOST; power >= WRAP_LEAST - 2; power--)
@@ -226,7 +238,7 @@ void cover_large(const struct cover_plan *plan, struct cover_summary *summary)
                 continue;
             }
             bool all = whole_work(&outcome.problem) <= ALL_ROWS_WORK;
-            summary->rows_judged += cover_examine(plan, &outcome, all ? NULL : choose_wraps, NULL, NULL);
+            summary->rows_judged += cover_examine(plan, &outcome, all ? NULL : cover_choose_rows, NULL, NULL);
             summary->large += outcome.verdict == VERDICT_PASS || outcome.verdict == VERDICT_FAIL;
             summary->refused += outcome.verdict == VERDICT_NOT_APPLICABLE;
             going = plan->report(plan->data, &outcome);

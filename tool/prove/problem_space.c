@@ -304,6 +304,13 @@ static void draw_sizes(struct dice *dice, const int *row, double usual, const st
         int64_t low = (int64_t)fields[sized[n]].levels[row[sized[n]]].low;
         size[n] = low + (size[n] - low) / 4;
     }
+    /* Numbers next to multiples of 16 and of 64 are where tiles end. */
+    for (int n = 0; n < COUNT_OF(sized); n++) {
+        const struct level *level = &fields[sized[n]].levels[row[sized[n]]];
+        int64_t tile = roll(dice, 2) ? 16 : 64, edge = size[n] / tile * tile + roll(dice, 3) - 1;
+        if (roll(dice, 2) && size[n] > 16 && edge >= (int64_t)level->low && edge <= (int64_t)level->high)
+            size[n] = edge;
+    }
     const int64_t wanted[COUNT_OF(sized)] = {asked->batch, asked->group, asked->heads_kv, asked->rows, asked->keys, asked->dim};
     for (int n = 0; n < COUNT_OF(sized); n++)
         size[n] = wanted[n] ? wanted[n] : size[n];
@@ -350,6 +357,12 @@ static void set_layout(struct dice *dice, int layout, int64_t stride[3], const i
         stride[layout - LAYOUT_BATCH_NEGATIVE] *= -1;
     if (layout >= LAYOUT_ONE_SEQUENCE)
         stride[layout - LAYOUT_ONE_SEQUENCE] = 0;
+    /* Now and then a second dimension likewise. */
+    int other = (int)roll(dice, 9);
+    if (layout >= LAYOUT_ONE_SEQUENCE && other < 3 && columns > 0)
+        stride[other] = 0;
+    else if (layout >= LAYOUT_BATCH_NEGATIVE && other < 3)
+        stride[other] = -stride[other];
     if (packed)
         stride[0] = 0;
 }
@@ -383,6 +396,8 @@ static void set_bias_layout(struct dice *dice, int layout, attest_problem *probl
         stride[3] = -stride[3];
     if (layout == BIAS_ROW_NEGATIVE)
         stride[2] = -stride[2];
+    if (layout >= BIAS_KEY_2 && roll(dice, 2)) /* and one of the others broadcast */
+        stride[roll(dice, 3)] = 0;
 }
 
 static void set_strides(struct dice *dice, const int *row, attest_problem *problem)
