@@ -161,6 +161,7 @@ static void workers(void)
             continue;
         tap_check((executor_facts(executor)->dtypes >> ATTEST_F16 & 1) == 1, "it does not take f16");
         tap_check(executor_load(executor, slot, &inputs, &execution), "%s", execution.sentence);
+        executor_poison(executor, slot, 0xff);
         execution = executor_run(executor, &slot, 1, 0x5a);
         tap_check(execution.end == cases[i].end, "end %d, not %d: %s", execution.end, cases[i].end, execution.sentence);
         if (execution.end == EXECUTION_DONE) {
@@ -192,8 +193,10 @@ static void timing(void)
         !make("fwd:bf16:h1:s8:d64", &large, &unused))
         return;
     struct executor *executor = open_with("answer", GUARD_BANDS);
-    for (int i = 0; executor && i < 3; i++)
+    for (int i = 0; executor && i < 3; i++) {
         tap_check(executor_load(executor, i, &inputs, &execution), "%s", execution.sentence);
+        executor_poison(executor, i, 0xff);
+    }
     if (executor) {
         execution = executor_time(executor, slots, 3, 4, 1, &seconds);
         /* The GPU that is made up says 6 ms for everything. */

@@ -201,7 +201,7 @@ bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard gua
     }
     if (good) {
         uint64_t bits = draw();
-        arena->band = (unsigned char)(bits >> 8);
+        arena->band = rubbish_band(bits >> 8);
         memset(arena->memory[0], bits & 3 ? INPUT_BYTE : (int)(bits >> 16 & 0xff), arena->size[0]);
         memset(arena->memory[1], arena->band, arena->size[1]);
         arena_poison(arena, EXECUTOR_DRAWN);

@@ -31,6 +31,12 @@ static inline uint64_t rubbish_word(uint64_t seed, uint64_t at)
     }
 }
 
+/* A byte for memory that must not be written: none of those that are written most often by mistake, 0, 1 and 0xff. */
+static inline unsigned char rubbish_band(uint64_t bits)
+{
+    return (unsigned char)(2 + bits % 253);
+}
+
 static inline void rubbish_fill(void *memory, size_t size, uint64_t seed)
 {
     unsigned char *bytes = memory;

@@ -40,7 +40,7 @@ void *scratch_take(size_t size, enum guard guard, uint64_t seed)
     room.scratch = room.base + page + (guard == GUARD_END ? pages - used : 0);
     room.size = size;
     room.slack = (size_t)(room.base + page + pages - (room.scratch + size));
-    room.band = (unsigned char)(seed >> 32);
+    room.band = rubbish_band(seed >> 32);
     rubbish_fill(room.scratch, size, seed);
     memset(room.scratch + size, room.band, room.slack);
     return room.scratch;
