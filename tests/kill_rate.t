@@ -6,8 +6,9 @@ need python3
 attest=$BUILD/attest
 
 # A kernel whose only sites are in one expression, and whatever is done to that shows in the scores: a proof is short.
-mkdir "$work/base" "$work/scale" "$work/dead"
-cp mutants/base.h "$work/base"
+for stem in scale dead; do
+    mkdir -p "$work/$stem/base" && cp mutants/base.h "$work/$stem/base"
+done
 cat > "$work/scale/scale.c" << 'END'
 /* scale.c - the kernel of base.h with its scale computed here. */
 #include <attest_kernel.h>
@@ -16,7 +17,7 @@ static inline float scale_of(const attest_problem *p)
     return p->scale * 3.0f / 3.0f;
 }
 #define SCALE(p) scale_of(p)
-#include "../base/base.h"
+#include "base/base.h"
 END
 small="--of $work/scale/scale.c --seed 21"
 check_exit 0 "6 mutants of a small kernel: exit 0" "$attest" selftest --generate 6 $small --least 100 --out "$work/six" --json
@@ -48,7 +49,7 @@ result $? "and comes to the same"
 
 # All sites are in a function that nobody calls: the image stays the same.
 {
-    echo '#include "../base/base.h"'
+    echo '#include "base/base.h"'
     echo 'static inline int dead(int x, int y) { return x < 3 ? x + 1 : y; }'
 } > "$work/dead/dead.c"
 check_exit 3 "mutants of code that nobody calls: nothing is concluded" "$attest" selftest --generate 2 --seed 3 --of "$work/dead/dead.c" --json

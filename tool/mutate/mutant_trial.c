@@ -8,7 +8,8 @@
  *      it as -Og builds it? Then it is killed. One in AUDIT of those is built and proven as it should be all the same, and that result
  *      counts, so that a kill that depends on -Og shows.
  *   3. It is built as the kernel is. The same image as the unchanged kernel's: equivalent.
- *   4. All gates but memory and speed; then the memory gate, which builds the kernel once more.
+ *   4. All gates but memory and speed; then the memory gate, which builds the kernel once more; then the oracle gate for the kernels that the
+ *      library makes of the same source for other dtypes.
  * The policy is that of an ordinary proof but for the time that a call may take: a mutant that hangs is killed sooner.
  */
 #include "mutant_trial.h"
@@ -169,28 +170,25 @@ static void end_as(json_t *result, const char *outcome, const json_t *gate)
     json_put(result, "sentence", json_string(text_at(gate, "sentence")));
 }
 
-/* Builds what is in the folder with the kernel's flags and another level; "" in `digest` if that fails. */
-static void build_at(const struct mutant_trial *trial, const char *flags, const char *level, char digest[DIGEST_TEXT])
+/* Builds what is in the folder in another way; "" in `digest` if that fails. */
+static void build_as(const struct mutant_trial *trial, const char *flags, enum build_kind kind, char digest[DIGEST_TEXT])
 {
-    char log[BUILD_LOG_SIZE], *all = NULL;
+    char log[BUILD_LOG_SIZE];
     digest[0] = '\0';
     unlink("screened.so");
-    if (asprintf(&all, "%s %s -w", flags, level) < 0)
-        return;
-    if (build_image(source_of(trial->draw), all, "screened.so", false, log, sizeof log))
+    if (build_image(source_of(trial->draw), flags, "screened.so", kind, log, sizeof log))
         digest_of_file("screened.so", digest);
-    free(all);
 }
 
-/* The digest of the unchanged kernel's image at a level; "": as the kernel is built. Made by the first who needs it, in the folder that
+/* The digest of the unchanged kernel's image. Made by the first who needs it, in the folder that
  * trials share. Leaves the unchanged kernel or the mutant in the folder. */
-static void digest_original(const struct mutant_trial *trial, const char *flags, const char *level, char digest[DIGEST_TEXT])
+static void digest_original(const struct mutant_trial *trial, const char *flags, enum build_kind kind, char digest[DIGEST_TEXT])
 {
     char path[640], name[256];
     snprintf(name, sizeof name, "%.200s", source_of(trial->draw));
     for (char *at = name; *at; at++)
         *at = *at == '/' ? '_' : *at;
-    snprintf(path, sizeof path, "%.360s/%s%s.digest", trial->shared, name, level);
+    snprintf(path, sizeof path, "%.360s/%s.%d.digest", trial->shared, name, (int)kind);
     digest[0] = '\0';
     int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (file < 0 || flock(file, LOCK_EX) != 0)
@@ -198,9 +196,10 @@ static void digest_original(const struct mutant_trial *trial, const char *flags,
     if (read(file, digest, DIGEST_TEXT - 1) == DIGEST_TEXT - 1) {
         digest[DIGEST_TEXT - 1] = '\0';
     } else if (write_kernel(trial->draw->kernel)) {
-        json_t *record = *level ? NULL : prove(trial, trial->draw->kernel->word, 0, "build");
-        if (*level)
-            build_at(trial, flags, level, digest);
+        bool shipped = kind == BUILD_SHIPPED;
+        json_t *record = !shipped ? NULL : prove(trial, trial->draw->kernel->word, 0, "build");
+        if (!shipped)
+            build_as(trial, flags, kind, digest);
         else
             snprintf(digest, DIGEST_TEXT, "%s", text_at(json_object_get(record, "candidate"), "image"));
         json_decref(record);
@@ -210,13 +209,13 @@ static void digest_original(const struct mutant_trial *trial, const char *flags,
     close(file);
 }
 
-/* Whether the mutant, which is left in screened.so, has the image of the unchanged kernel at this level. */
-static bool is_same_at(const struct mutant_trial *trial, const char *flags, const char *level)
+/* Whether the mutant, which is left in screened.so, has the image of the unchanged kernel if both are built so. */
+static bool is_same_as(const struct mutant_trial *trial, const char *flags, enum build_kind kind)
 {
     char before[DIGEST_TEXT], after[DIGEST_TEXT] = "";
-    digest_original(trial, flags, level, before);
+    digest_original(trial, flags, kind, before);
     if (write_mutant(trial->draw))
-        build_at(trial, flags, level, after);
+        build_as(trial, flags, kind, after);
     return *after && strcmp(before, after) == 0;
 }
 
@@ -225,8 +224,8 @@ static bool is_same_at(const struct mutant_trial *trial, const char *flags, cons
 static bool screen(const struct mutant_trial *trial, const char *flags, json_t *result)
 {
     bool decided = false;
-    if (is_same_at(trial, flags, "-Og")) {
-        if ((decided = is_same_at(trial, flags, "-O0")))
+    if (is_same_as(trial, flags, BUILD_QUICK)) {
+        if ((decided = is_same_as(trial, flags, BUILD_RAW)))
             end_as(result, MUTANT_EQUIVALENT, NULL);
     } else if (access("screened.so", R_OK) == 0) {
         json_t *record = prove(trial, "screened.so", dtype_of(trial->draw->kernel->word), "build,oracle");
@@ -240,13 +239,39 @@ static bool screen(const struct mutant_trial *trial, const char *flags, json_t *
     return decided;
 }
 
+/* The library makes a kernel for each dtype of one source, and an edit may be in what is for another dtype than that of the kernel under
+ * test: the oracle gate sees the others too. */
+static void prove_siblings(const struct mutant_trial *trial, json_t *result)
+{
+    static const char *const dtypes[] = {"_f32_", "_f16_", "_bf16_"};
+    const char *word = trial->draw->kernel->word, *own = NULL;
+    for (int i = 0; i < COUNT_OF(dtypes) && !own; i++)
+        own = strstr(word, dtypes[i]);
+    for (int i = 0; own && i < COUNT_OF(dtypes) && !json_object_get(result, "outcome"); i++) {
+        attest_kernel_info info = {.size = sizeof info};
+        char sibling[128];
+        snprintf(sibling, sizeof sibling, "%.*s%s%s", (int)(own - word), word, dtypes[i], strchr(own + 1, '_') + 1);
+        for (size_t k = 0; strcmp(sibling, word) != 0 && k < attest_kernel_count(); k++) {
+            if (attest_kernel_get(k, &info) != ATTEST_OK || strcmp(info.name, sibling) != 0)
+                continue;
+            json_t *record = prove(trial, sibling, 0, "build,oracle");
+            const json_t *gate = rejection(record, NULL);
+            if (gate) {
+                end_as(result, MUTANT_KILLED, gate);
+                json_put(result, "as", json_string(sibling));
+            }
+            json_decref(record);
+        }
+    }
+}
+
 /* Builds it as the kernel is built, and runs the gates. */
 static void prove_mutant(const struct mutant_trial *trial, json_t *result)
 {
     const char *word = trial->draw->kernel->word;
     char original[DIGEST_TEXT], only[256];
     json_t *undecided = json_array();
-    digest_original(trial, NULL, "", original);
+    digest_original(trial, NULL, BUILD_SHIPPED, original);
     bool written = write_mutant(trial->draw);
     json_t *record = written ? prove(trial, word, 0, "build") : NULL;
     const json_t *gate = rejection(record, undecided);
@@ -270,6 +295,8 @@ static void prove_mutant(const struct mutant_trial *trial, json_t *result)
         else if (gate)
             end_as(result, MUTANT_KILLED, gate);
     }
+    if (record && !json_object_get(result, "outcome"))
+        prove_siblings(trial, result);
     if (!json_object_get(result, "outcome"))
         end_as(result, MUTANT_SURVIVED, NULL);
     json_put(result, "undecided", undecided);

@@ -43,6 +43,8 @@ static const char *const kind_flags[] = {
     [BUILD_SHIPPED] = "-s -Wl,--build-id=none",
     [BUILD_CHECKED] = "-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -Wno-error",
     [BUILD_NAMED] = "-Wl,--build-id=none",
+    [BUILD_QUICK] = "-Og -w -s -Wl,--build-id=none",
+    [BUILD_RAW] = "-O0 -w -s -Wl,--build-id=none",
 };
 
 /* ---- commands -------------------------------------------------------------------------------------------------------------- */

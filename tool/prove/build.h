@@ -13,7 +13,9 @@ enum { BUILD_LOG_SIZE = 1 << 16 }; /* room for what a compiler says */
 enum build_kind {
     BUILD_SHIPPED, /* what is proven and ships */
     BUILD_CHECKED, /* under ASan and UBSan */
-    BUILD_NAMED    /* as shipped, with the names of its functions, to name places in it */
+    BUILD_NAMED,   /* as shipped, with the names of its functions, to name places in it */
+    BUILD_QUICK,   /* with -Og and without warnings: for a first look, in a fraction of the time */
+    BUILD_RAW      /* with -O0 and without warnings: shows every difference between two texts */
 };
 
 /* Compiles a source to a shared object with warnings as errors. `flags` are the source's own (candidate_flags). All kinds are compiled
