@@ -10,6 +10,7 @@
  *   3. It is built as the kernel is. The same image as the unchanged kernel's: equivalent.
  *   4. All gates but memory and speed; then the memory gate, which builds the kernel once more; then the oracle gate for the kernels that the
  *      library makes of the same source for other dtypes.
+ * A CUDA kernel goes through its gates on a GPU if --device names one; else through the emulation gate.
  * The policy is that of an ordinary proof but for the time that a call may take: a mutant that hangs is killed sooner.
  */
 #include "mutant_trial.h"
@@ -29,6 +30,7 @@
 #include "evidence/member.h"
 #include "evidence/objects.h"
 #include "prove/build.h"
+#include "prove/cuda_build.h"
 #include "prove/proof.h"
 
 enum { AUDIT = 16, CALL_SECONDS = 15 };
@@ -303,6 +305,41 @@ static void prove_mutant(const struct mutant_trial *trial, json_t *result)
     json_decref(record);
 }
 
+/* A CUDA kernel without a GPU: the emulation gate alone, which compiles the kernel for the emulated device. What cannot be emulated, or
+ * does not compile, is drawn again. */
+static void emulate_mutant(const struct mutant_trial *trial, json_t *result)
+{
+    struct session session = *trial->session;
+    struct gate_result found = {.verdict = VERDICT_INCONCLUSIVE, .details = json_object(), .artefacts = json_object()};
+    const struct gate *gate = NULL;
+    struct proof proof;
+    session.report = (struct report){0};
+    for (int i = 0; i < gate_count; i++)
+        gate = strcmp(gates[i].name, "emulation") == 0 ? &gates[i] : gate;
+    gate_say(&found, VERDICT_INCONCLUSIVE, "CUDA kernels need a GPU here (--device cuda): there is no emulation gate");
+    bool opened = write_mutant(trial->draw) && proof_open(&session, trial->draw->kernel->word, &proof) == EXIT_PASS;
+    proof.manifest = opened ? calloc(1, sizeof *proof.manifest) : NULL;
+    if (gate && opened && proof.manifest &&
+        cuda_candidate_manifest(&proof.candidate, proof.manifest, found.sentence, sizeof found.sentence)) {
+        proof.policy.call_seconds = CALL_SECONDS;
+        proof.threads = 1;
+        proof.seed = trial->seed;
+        gate->run(&proof, &found);
+    }
+    end_as(result,
+           found.verdict == VERDICT_FAIL   ? MUTANT_KILLED
+           : found.verdict == VERDICT_PASS ? MUTANT_SURVIVED
+           : gate                          ? MUTANT_UNBUILT
+                                           : MUTANT_LOST,
+           NULL);
+    json_put(result, "gate", json_string(found.verdict == VERDICT_FAIL ? "emulation" : ""));
+    json_put(result, "sentence", json_string(found.sentence));
+    json_decref(found.details);
+    json_decref(found.artefacts);
+    if (opened)
+        proof_close(&proof);
+}
+
 static double processor_seconds(void)
 {
     struct rusage own, children;
@@ -333,7 +370,9 @@ static void ask(const struct mutant_trial *trial, json_t *result)
             }
         }
     }
-    if (good && !json_object_get(result, "outcome"))
+    if (good && draw->kernel->cuda && !trial->session->options.device)
+        emulate_mutant(trial, result);
+    else if (good && !json_object_get(result, "outcome"))
         prove_mutant(trial, result);
     if (!json_object_get(result, "outcome"))
         end_as(result, MUTANT_LOST, NULL);
