@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "evidence/digest.h"
 #include "evidence/member.h"
 #include "evidence/objects.h"
 #include "explained.h"
@@ -58,8 +59,17 @@ static const char *number_text(int64_t number)
 static json_t *heading(const struct measurement *measurement)
 {
     const struct options *options = &measurement->session->options;
-    return json_pack("{s:I, s:s, s:s}", "seed", (json_int_t)measurement->field.seed, "of", options->of ? options->of : "*", "build",
-                     attest_build_id());
+    char digest[DIGEST_TEXT];
+    json_t *sources = json_object();
+    for (int i = 0; i < measurement->field.file_count; i++) {
+        const struct mutant_file *file = measurement->field.files[i];
+        digest_of_bytes(file->text, file->size, digest);
+        json_put(sources, file->path, json_string(digest));
+    }
+    digest_of_json(sources, digest);
+    json_decref(sources);
+    return json_pack("{s:I, s:s, s:s}", "seed", (json_int_t)measurement->field.seed, "of", options->of ? options->of : "*",
+                     "sources", digest);
 }
 
 static enum exit_code read_results(struct measurement *measurement, const char *path)
