@@ -1,0 +1,41 @@
+/*
+ * harmless_log_domain.c - harmless: the running state is the logarithm of the sum and an output that is normalised at every key, in double.
+ */
+#define NAME    "harmless_log_domain"
+#define SUMMARY "running logarithm of the sum"
+#include "frame.h"
+
+static size_t scratch_bytes(const attest_problem *p, int64_t rows)
+{
+    (void)rows;
+    return (size_t)p->dim_v * sizeof(double);
+}
+
+static void compute_task(const attest_task *task, void *scratch)
+{
+    const attest_problem *p = task->problem;
+    double *o = scratch;
+    for (int64_t r = 0; r < task->row_end - task->row_begin; r++) {
+        attest_row row = attest_row_get(task, task->row_begin + r);
+        double lse = -INFINITY;
+        for (int64_t d = 0; d < p->dim_v; d++)
+            o[d] = 0;
+        for (int64_t j = row.lo; j < row.hi; j++) {
+            const void *k = key_at(task, j), *v = value_at(task, j);
+            double dot = 0;
+            if (is_hidden(p, &row, j))
+                continue;
+            for (int64_t d = 0; d < p->dim; d++)
+                dot += (double)attest_load(row.q, p->dtype, d) * attest_load(k, p->dtype, d);
+            double s = adjust(p, &row, j, dot * p->scale);
+            /* log(e^lse + e^s) */
+            double next = lse == -INFINITY ? s : s > lse ? s + log1p(exp(lse - s)) : lse + log1p(exp(s - lse));
+            double keep = exp(lse - next), weight = exp(s - next);
+            for (int64_t d = 0; d < p->dim_v; d++)
+                o[d] = o[d] * keep + weight * attest_load(v, p->dtype, d);
+            lse = next;
+        }
+        /* In the terms of a row's end: the maximum is the logarithm of the sum, and the sum 1. */
+        END_ROW(task, &row, r, lse, (lse == -INFINITY ? 0 : lse == lse ? 1 : lse), o);
+    }
+}
