@@ -26,16 +26,15 @@ static void compute_task(const attest_task *task, void *scratch)
                 continue;
             for (int64_t d = 0; d < p->dim; d++)
                 dot += attest_load(row.q, p->dtype, d) * attest_load(k, p->dtype, d);
-            float s = (float)adjust(p, &row, j, (double)dot * p->scale), weight = 1;
+            float s = (float)adjust(p, &row, j, (double)dot * p->scale);
             if (s > m) {
                 float decay = expf(m - s);
                 l *= decay;
                 for (int64_t d = 0; d < p->dim_v; d++)
                     o[d] *= decay;
                 m = s;
-            } else {
-                weight = expf(s - m);
             }
+            float weight = expf(s - m); /* NaN for a score of +inf */
             l += weight;
             for (int64_t d = 0; d < p->dim_v; d++)
                 o[d] += weight * attest_load(v, p->dtype, d);

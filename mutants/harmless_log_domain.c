@@ -36,6 +36,6 @@ static void compute_task(const attest_task *task, void *scratch)
             lse = next;
         }
         /* In the terms of a row's end: the maximum is the logarithm of the sum, and the sum 1. */
-        END_ROW(task, &row, r, lse, (lse == -INFINITY ? 0 : lse == lse ? 1 : lse), o);
+        END_ROW(task, &row, r, lse, (lse == -INFINITY ? 0 : lse < INFINITY ? 1 : NAN), o);
     }
 }

@@ -35,6 +35,7 @@
 #include "prove/proof.h"
 #include "prove/stages.h"
 #include "regular_file.h"
+#include "random.h"
 
 enum { MOST_AT_ONCE = 16, PROOF_SECONDS = 1800 };
 
@@ -74,6 +75,7 @@ struct selftest {
     int undecided; /* rows that are not right because a gate was inconclusive */
     int left_out;
     char lacking[320]; /* why rows were left out */
+    int of;            /* rows that a sample was drawn from */
 };
 
 /* ---- mutants.def ----------------------------------------------------------------------------------------------------------- */
@@ -182,6 +184,46 @@ static enum exit_code choose(struct selftest *test)
         return give_up(test->session, EXIT_USAGE, hint, "there is no mutant called %s", options->words[w]);
     }
     return EXIT_PASS;
+}
+
+/* Whether another row of the sample is of the same kind and expects the same gate, for the same device. */
+static bool is_represented(const struct selftest *test, const struct mutant *mutant, const bool *drawn)
+{
+    for (int i = 0; i < test->count; i++)
+        if (drawn[i] && test->mutants[i].kind == mutant->kind && strcmp(test->mutants[i].expected, mutant->expected) == 0 &&
+            (strncmp(test->mutants[i].stem, "cuda/", 5) == 0) == (strncmp(mutant->stem, "cuda/", 5) == 0))
+            return true;
+    return false;
+}
+
+/* --sample N: of the rows that are chosen only N stay, drawn from the seed, with at least one of every kind and every expected gate,
+ * even if those are more. */
+static enum exit_code draw_sample(struct selftest *test)
+{
+    enum { STREAM = 77 };
+    int64_t most = test->session->options.sample, drawn_count = 0;
+    bool *drawn = calloc((size_t)test->count + 1, sizeof *drawn);
+    int *order = calloc((size_t)test->count + 1, sizeof *order);
+    for (int i = 0; drawn && order && i < test->count; i++) { /* a drawn order of the rows */
+        int at = (int)random_below(random_bits(test->seed, STREAM, (uint64_t)i), i);
+        order[i] = order[at];
+        order[at] = i;
+    }
+    for (int pass = 0; drawn && order && pass < 2; pass++)
+        for (int n = 0; n < test->count; n++) {
+            const struct mutant *mutant = &test->mutants[order[n]];
+            bool wanted = pass == 0 ? !is_represented(test, mutant, drawn) : drawn_count < most;
+            if (mutant->chosen && !drawn[order[n]] && wanted)
+                drawn[order[n]] = ++drawn_count;
+        }
+    bool done = drawn && order;
+    for (int i = 0; done && i < test->count; i++) {
+        test->of += test->mutants[i].chosen;
+        test->mutants[i].chosen = drawn[i];
+    }
+    free(drawn);
+    free(order);
+    return done ? EXIT_PASS : give_up(test->session, EXIT_LACKING, NULL, "out of memory");
 }
 
 /* ---- what this machine lacks ---------------------------------------------------------------------------------------------- */
@@ -673,6 +715,8 @@ enum exit_code cmd_selftest(struct session *session)
         code = choose(&test);
     if (code == EXIT_PASS && !test.seed && getrandom(&test.seed, sizeof test.seed, 0) == (ssize_t)sizeof test.seed)
         test.seed = (test.seed >> 12) + 1;
+    if (code == EXIT_PASS && session->options.sample)
+        code = draw_sample(&test);
     if (code == EXIT_PASS) {
         struct report *report = &session->report;
         leave_out(&test);
@@ -685,6 +729,8 @@ enum exit_code cmd_selftest(struct session *session)
             right += test.right[kind];
         }
         report_put(report, "seed", json_integer((json_int_t)test.seed));
+        if (session->options.sample)
+            report_put(report, "sample", json_text("%d rows of %d", all + test.left_out, test.of));
         report_put(report, "killed",
                    json_text("%d of %d mutants, by the gate expected", test.right[KIND_MUTANT], test.counts[KIND_MUTANT]));
         report_put(report, "diagnosed", json_text("%d of %d", test.right_diagnoses, test.diagnoses));

@@ -111,6 +111,10 @@ const struct option_spec option_specs[] = {
     {"cpu", NULL, "A kernel in C.", CMD_NEW, OPTION_FLAG, FIELD(cpu), 0, 0},
     {"cuda", NULL, "A kernel in CUDA C.", CMD_NEW | CMD_WORKER, OPTION_FLAG, FIELD(cuda), 0, 0},
     {"mutants", "DIR", "Where the mutants are. The default is mutants.", CMD_SELFTEST, OPTION_TEXT, FIELD(mutants), 0, 0},
+    {"sample", "N",
+     "Run only N of the mutants, drawn from the seed, with at least one for every kind and gate. The whole folder takes several "
+     "minutes.",
+     CMD_SELFTEST, OPTION_INTEGER, FIELD(sample), 1, 100000},
     {"generate", "N",
      "Make N mutants of the library's own kernels by drawn edits of their sources, run the gates on each, and print how many were "
      "killed, the survivors as diffs.",

@@ -84,6 +84,7 @@ struct options {
     bool record, missing;
     bool thorough;
     const char *policy;      /* NAME=VALUE,...: numbers other than those of policy.def */
+    int64_t sample;          /* 0: not given */
     int64_t max_fixes;       /* 0: not given */
     int64_t max_gpu_seconds; /* 0: not given */
     int64_t generations, population;

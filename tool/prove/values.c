@@ -73,11 +73,18 @@ static double equal(const struct inputs *inputs, const struct value_place *place
     return place->tensor == 'q' ? (double)((place->row + place->column) % 7 - 3) * (turn(place, 3) ? 1 : 32) : NAN;
 }
 
-/* The last key, behind the last full tile of any size, outweighs all others by far, or by little. */
+/* The last key, behind the last full tile of any size, outweighs all others by far, or by little; for every other row it is the first key,
+ * by the second column. A sum that begins with its largest term errs more than one that ends with it: in each block of rows the naive
+ * implementation meets both orders, as kernels that take the keys from the first or from the last do. The other weights differ from each
+ * other: equal ones, added to a larger sum, are all rounded the same way. */
 static double last_maximum(const struct inputs *inputs, const struct value_place *place)
 {
-    bool last = place->tensor == 'k' && place->row == layout_keys(&inputs->layout, place->b) - 1;
-    return scored(place, turn(place, 2) ? 1 : 0.125, last ? 60 : integer(place->bits, 2));
+    int64_t turns = turn(place, 4), last = layout_keys(&inputs->layout, place->b) - 1;
+    if (place->tensor == 'q')
+        return place->column == turns / 2 ? (turns % 2 ? 1 : 0.125) : 0;
+    if (place->tensor == 'k' && place->column < 2)
+        return place->row == (place->column == 0 ? last : 0) ? 60 : integer(place->bits, 127) / 64;
+    return place->tensor == 'k' ? 1 : NAN;
 }
 
 /* One key outweighs each of the others, but not all of them together: who drops small weights drops half of the row. The last keys
