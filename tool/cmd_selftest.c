@@ -512,7 +512,9 @@ static const json_t *rejection(const struct mutant *mutant, int first)
 static const char *speed_of(const struct mutant *mutant)
 {
     const json_t *gate = gate_of(mutant, "speed");
-    return is_cheat(gate) ? "CHEAT" : text_at(json_object_get(json_object_get(gate, "details"), "suite"), "speed");
+    if (is_cheat(gate) || text_is(gate, "verdict", "INCONCLUSIVE"))
+        return is_cheat(gate) ? "CHEAT" : "INCONCLUSIVE";
+    return text_at(json_object_get(json_object_get(gate, "details"), "suite"), "speed");
 }
 
 /* The stages that a diagnosis names, as they are written in mutants.def: "S or mask". */
