@@ -16,17 +16,23 @@ static float dot_of(const attest_problem *p, const void *q, const void *k)
         EIGHT;
     switch (p->dim - d) {
     case 7:
-        ONE; /* fall through */
+        ONE;
+        __attribute__((fallthrough));
     case 6:
-        ONE; /* fall through */
+        ONE;
+        __attribute__((fallthrough));
     case 5:
-        ONE; /* fall through */
+        ONE;
+        __attribute__((fallthrough));
     case 4:
-        ONE; /* fall through */
+        ONE;
+        __attribute__((fallthrough));
     case 3:
-        ONE; /* fall through */
+        ONE;
+        __attribute__((fallthrough));
     case 2:
-        ONE; /* fall through */
+        ONE;
+        __attribute__((fallthrough));
     case 1:
         ONE;
         break;

@@ -11,7 +11,7 @@ ls mutants/*.c mutants/cuda/*.cu | sed 's|mutants/||; s|\.cu*$||' | sort > "$wor
 diff "$work/rows" "$work/files" > "$work/log"
 result $? "mutants.def has one row for every kernel of the folder"
 sed -n 's/^MUTANT(\([a-z0-9_/]*\), "*\([a-z ]*\)"*, .*/\1 \2/p' mutants/mutants.def | while read -r stem gate; do
-    grep -q "^ \* Caught by: $gate\b" "mutants/$stem".c* || echo "mutants/$stem does not say: Caught by: $gate"
+    grep -q "^ \* Caught by: $(echo "$gate" | sed 's/ and /\\b.*\\band /')\b" "mutants/$stem".c* || echo "mutants/$stem does not say: Caught by: $gate"
 done > "$work/log"
 [ ! -s "$work/log" ]
 result $? "every mutant says which gate has to catch it"

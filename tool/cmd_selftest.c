@@ -196,7 +196,7 @@ static bool is_represented(const struct selftest *test, const struct mutant *mut
     return false;
 }
 
-/* --sample N: of the rows that are chosen only N stay, drawn from the seed, with at least one of every kind and every expected gate,
+/* --sample N: of the rows that are chosen and can be run here only N stay, drawn from the seed, with at least one of every kind and every expected gate,
  * even if those are more. */
 static enum exit_code draw_sample(struct selftest *test)
 {
@@ -213,13 +213,14 @@ static enum exit_code draw_sample(struct selftest *test)
         for (int n = 0; n < test->count; n++) {
             const struct mutant *mutant = &test->mutants[order[n]];
             bool wanted = pass == 0 ? !is_represented(test, mutant, drawn) : drawn_count < most;
-            if (mutant->chosen && !drawn[order[n]] && wanted)
+            if (mutant->chosen && !mutant->left_out && !drawn[order[n]] && wanted)
                 drawn[order[n]] = ++drawn_count;
         }
     bool done = drawn && order;
     for (int i = 0; done && i < test->count; i++) {
-        test->of += test->mutants[i].chosen;
-        test->mutants[i].chosen = drawn[i];
+        struct mutant *mutant = &test->mutants[i];
+        test->of += mutant->chosen && !mutant->left_out;
+        mutant->chosen = drawn[i] || mutant->left_out;
     }
     free(drawn);
     free(order);
@@ -717,11 +718,12 @@ enum exit_code cmd_selftest(struct session *session)
         code = choose(&test);
     if (code == EXIT_PASS && !test.seed && getrandom(&test.seed, sizeof test.seed, 0) == (ssize_t)sizeof test.seed)
         test.seed = (test.seed >> 12) + 1;
+    if (code == EXIT_PASS)
+        leave_out(&test);
     if (code == EXIT_PASS && session->options.sample)
         code = draw_sample(&test);
     if (code == EXIT_PASS) {
         struct report *report = &session->report;
-        leave_out(&test);
         print_table(&test);
         run_all(&test);
         progress_clear();
@@ -732,7 +734,7 @@ enum exit_code cmd_selftest(struct session *session)
         }
         report_put(report, "seed", json_integer((json_int_t)test.seed));
         if (session->options.sample)
-            report_put(report, "sample", json_text("%d rows of %d", all + test.left_out, test.of));
+            report_put(report, "sample", json_text("%d rows of %d", all, test.of));
         report_put(report, "killed",
                    json_text("%d of %d mutants, by the gate expected", test.right[KIND_MUTANT], test.counts[KIND_MUTANT]));
         report_put(report, "diagnosed", json_text("%d of %d", test.right_diagnoses, test.diagnoses));
