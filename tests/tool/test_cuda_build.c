@@ -195,6 +195,8 @@ static void build_bad(void)
          "128, 16, 32, "
          "1, 128, sizeof(Tiles), 0};",
          VERDICT_FAIL, "the image was compiled for dim 128, and the manifest says 64"},
+        {"bounds.cu", "__launch_bounds__(ATTEST_THREADS)", "__launch_bounds__(64)", VERDICT_FAIL,
+         "attest_kernel was compiled for at most 64 threads (__launch_bounds__), and the manifest says 128"},
         {"key.cu", "tile_kv", "tile_kvs", VERDICT_FAIL, "key.cu:6: 'tile_kvs' is no key of a manifest; did you mean tile_kv?"},
     };
     if (!have_compiler())
@@ -312,7 +314,8 @@ static void build_images(void)
     /* The same rules for PTX that was written elsewhere. */
     write_text("built.manifest", manifest_text);
     snprintf(image, sizeof image, "%s/built.ptx", folder);
-    char *ptx = read_text(image), *timed = replaced(ptx, "ret;", "mov.u64 %rd1, %globaltimer;\n st.global.u64 [%rd1], %rd1;\n ret;");
+    char *ptx = read_text(image),
+         *timed = replaced(ptx, "ret;", "mov.u64 %rd1, %globaltimer;\n st.global.u64 [%rd1], %rd1;\n ret;");
     write_text("built.ptx", timed);
     proof_make(&proof, &result, image);
     cuda_gate_build(&proof, &result);

@@ -131,6 +131,15 @@ int build_command(char *const argv[], double seconds, char *log, size_t log_size
     return run_command(argv, seconds, NULL, log, log_size);
 }
 
+int build_command_confined(char *const argv[], const char *const *readable, const char *writable, double seconds, char *log,
+                           size_t log_size)
+{
+    struct confinement confinement = {.writable = {writable}};
+    for (int i = 0; i < MOST_FOLDERS - 1 && readable[i]; i++)
+        confinement.readable[i] = readable[i];
+    return run_command(argv, seconds, &confinement, log, log_size);
+}
+
 /* Appends the words of `text`, which is cut into pieces, to a command. */
 static void add_words(char **argv, int *count, char *text)
 {

@@ -47,4 +47,9 @@ json_t *build_sources(const char *source, const char *flags);
  * 124 if it took longer than `seconds`. */
 int build_command(char *const argv[], double seconds, char *log, size_t log_size);
 
+/* The same in the compilers' sandbox: it uses the programs of the system, reads these folders (at most 16, ended by NULL), and writes below
+ * `writable` alone, which is also its TMPDIR. */
+int build_command_confined(char *const argv[], const char *const *readable, const char *writable, double seconds, char *log,
+                           size_t log_size);
+
 #endif

@@ -4,6 +4,7 @@
 #include "cuda_compile.h"
 
 #include <glob.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,9 +101,39 @@ static void add_words(char **argv, int *count, char *text)
         argv[(*count)++] = word;
 }
 
-/* Runs nvcc with the flags of one image and some words more. */
+/* Whether the sandbox lets a tool be used: those of the system, in /usr and /opt. */
+static bool is_of_system(const char *tool)
+{
+    char path[PATH_MAX];
+    return realpath(tool, path) && (strncmp(path, "/usr/", 5) == 0 || strncmp(path, "/opt/", 5) == 0);
+}
+
+/* The folder of a file. */
+static void folder_of(const char *path, char folder[PATH_MAX])
+{
+    snprintf(folder, PATH_MAX, "%s", path);
+    char *slash = strrchr(folder, '/');
+    strcpy(slash ? slash : folder, slash ? "" : ".");
+    if (slash == folder)
+        strcpy(folder, "/");
+}
+
+/* Runs a tool of the toolkit that makes `out` of `source`, in the compilers' sandbox: it reads their folders and those of the headers and
+ * writes to the folder of `out`. A toolkit in a folder of somebody's own, which the sandbox does not know, runs without. */
+static int run_confined(char *const argv[], const char *source, const char *headers, const char *out, double seconds, char *log,
+                        size_t log_size)
+{
+    char from[PATH_MAX], to[PATH_MAX];
+    folder_of(source, from);
+    folder_of(out, to);
+    const char *readable[] = {from, headers, strcmp(headers, "include") == 0 ? "lib/cuda" : NULL, NULL};
+    return is_of_system(argv[0]) ? build_command_confined(argv, readable, to, seconds, log, log_size)
+                                 : build_command(argv, seconds, log, log_size);
+}
+
+/* Runs nvcc with the flags of one image and some words more; what it makes of `source` goes to the folder of `out`, NULL: nowhere. */
 static int run_compiler(const char *nvcc, const char *flags, const char *headers, const struct cuda_configuration *configuration,
-                        const char *const *words, double seconds, char *log, size_t log_size)
+                        const char *const *words, const char *source, const char *out, double seconds, char *log, size_t log_size)
 {
     const int64_t *n = configuration->numbers;
     const char *arch = cuda_limits[configuration->arch].name + strlen("sm_");
@@ -119,7 +150,8 @@ static int run_compiler(const char *nvcc, const char *flags, const char *headers
         while (*words && count < MOST_ARGUMENTS - 1)
             argv[count++] = text_of(*words++);
         argv[count] = NULL;
-        status = build_command(argv, seconds, log, log_size);
+        status =
+            out ? run_confined(argv, source, headers, out, seconds, log, log_size) : build_command(argv, seconds, log, log_size);
     }
     free(all);
     free(own);
@@ -131,7 +163,7 @@ int cuda_compile(const char *nvcc, const char *source, const char *flags, const 
                  size_t log_size)
 {
     const char *words[] = {"-cubin", source, "-o", out, keep ? "--keep" : NULL, "--keep-dir", keep, NULL};
-    return run_compiler(nvcc, flags, headers, configuration, words, seconds, log, log_size);
+    return run_compiler(nvcc, flags, headers, configuration, words, source, out, seconds, log, log_size);
 }
 
 int cuda_assemble(const char *ptxas, const char *source, int arch, const char *out, double seconds, char *log, size_t log_size)
@@ -149,7 +181,7 @@ int cuda_assemble(const char *ptxas, const char *source, int arch, const char *o
                     text_of("-o"),
                     text_of(out),
                     NULL};
-    return build_command(argv, seconds, log, log_size);
+    return run_confined(argv, source, "include", out, seconds, log, log_size);
 }
 
 /* What a file is called in a record: its path, or its bare name if it is one of the headers that the program brought. */
@@ -167,7 +199,7 @@ json_t *cuda_compile_sources(const char *nvcc, const char *source, const char *f
     enum { ROOM = 1 << 17 };
     const char *words[] = {"-MM", source, NULL}, *slash = strrchr(nvcc, '/');
     char *rule = malloc(ROOM), *rest = NULL;
-    if (!rule || run_compiler(nvcc, flags, headers, configuration, words, seconds, rule, ROOM) != 0) {
+    if (!rule || run_compiler(nvcc, flags, headers, configuration, words, source, NULL, seconds, rule, ROOM) != 0) {
         free(rule);
         return NULL;
     }

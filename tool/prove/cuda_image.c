@@ -29,6 +29,8 @@
 
 enum { MACHINE_CUDA = 190, ENTRY_MARK = 0x10, FORM_HALF = 3, FORM_SIZED = 4 };
 enum {
+    ATTRIBUTE_MAX_THREADS = 0x05,
+    ATTRIBUTE_REQUIRED_THREADS = 0x10,
     ATTRIBUTE_FRAME_SIZE = 0x11,
     ATTRIBUTE_STACK_SIZE = 0x12,
     ATTRIBUTE_PARAMETER = 0x17,
@@ -126,6 +128,8 @@ static void take_of_entry(void *data, int kind, uint32_t half, const unsigned ch
     (void)half;
     if (kind == ATTRIBUTE_PARAMETER && size >= 12)
         entry->parameters += word(bytes + 8) >> 18;
+    if ((kind == ATTRIBUTE_MAX_THREADS || kind == ATTRIBUTE_REQUIRED_THREADS) && size >= 12)
+        entry->threads = (int64_t)word(bytes) * word(bytes + 4) * word(bytes + 8);
     if (kind == ATTRIBUTE_CLUSTER && size >= 12)
         entry->cluster = (int64_t)word(bytes) * word(bytes + 4) * word(bytes + 8);
 }

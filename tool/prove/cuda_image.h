@@ -17,6 +17,7 @@ struct cuda_entry {
     int64_t stack;      /* bytes of its frame and of what it calls */
     int64_t shared;     /* static bytes */
     int64_t parameters; /* bytes, without gaps */
+    int64_t threads;    /* of a block, at most (__launch_bounds__); 0: it does not say */
     int64_t cluster;    /* blocks of a cluster; 1 unless it says otherwise */
 };
 

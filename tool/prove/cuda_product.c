@@ -129,6 +129,12 @@ static bool judge_facts(const struct cuda_manifest *manifest, const struct cuda_
                  "file scope");
         return false;
     }
+    for (int i = 0; i < image->entry_count; i++)
+        if (image->entries[i].threads && image->entries[i].threads < c->numbers[CUDA_THREADS]) {
+            snprintf(why, size, "%s was compiled for at most %lld threads (__launch_bounds__), and the manifest says %lld",
+                     image->entries[i].name, (long long)image->entries[i].threads, (long long)c->numbers[CUDA_THREADS]);
+            return false;
+        }
     for (int i = 0; i < COUNT_OF(facts); i++)
         if (facts[i].found != facts[i].wanted) {
             snprintf(why, size, "the image was compiled for %s %lld, and the manifest says %lld", facts[i].name,
