@@ -15,6 +15,10 @@ JOBS    ?= $(shell nproc)
 NVCC    ?= $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
 FATBINARY ?= $(if $(wildcard $(dir $(NVCC))fatbinary),$(dir $(NVCC))fatbinary,fatbinary)
 HOSTCC  ?= gcc
+CXX     := $(if $(filter default,$(origin CXX)),$(CROSS)g++,$(CXX))
+HAS_CXX := $(shell command -v $(firstword $(CXX)))
+comma   := ,
+EMULATED_DRIVER = $(BUILD)/obj/emulated_cuda.so
 Q       := $(if $(V),,@)
 
 ARCH    := $(shell $(CC) -dumpmachine | cut -d- -f1)
@@ -68,12 +72,25 @@ $(BUILD)/obj/lib/context.o: ALL_CFLAGS += -DATTEST_BUILD_ID='"$(BUILD_ID)"'
 $(BUILD)/obj/lib/context.o: include/attest.h $(LIB_SRC) $(wildcard lib/cuda/kernels/*)
 $(BUILD)/obj/lib/cuda/table.o: ALL_CFLAGS += $(if $(CUDA_SRC),-DATTEST_CUDA_KERNELS)
 $(BUILD)/obj/lib/cuda/table.o: $(BUILD)/obj/cuda_stems
-$(BUILD)/obj/tool/embedded.o: $(wildcard include/*.h suites/*.txt tool/render/*.css templates/*) lib/cuda/kernels/cuda_fwd_scalar.cu
+$(BUILD)/obj/tool/embedded.o: ALL_CFLAGS += -DEMULATED_DRIVER='"$(EMULATED_DRIVER)"'
+$(BUILD)/obj/tool/embedded.o: $(EMULATED_DRIVER) $(wildcard tool/emulation/device/*) $(wildcard include/*.h suites/*.txt tool/render/*.css templates/*) lib/cuda/kernels/cuda_fwd_scalar.cu
 
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  CC  $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
+
+# ---- the emulated CUDA driver, which the workbench carries; empty where there is no C++ compiler --------------------------------
+EMULATION_OBJ := $(patsubst %.cpp,$(BUILD)/obj/%.o,$(wildcard tool/emulation/runtime/*.cpp))
+$(BUILD)/obj/tool/emulation/runtime/%.o: tool/emulation/runtime/%.cpp $(wildcard tool/emulation/runtime/*.h) tool/emulation/device/emulated_device.h Makefile
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CXX  $<")
+	$(Q)$(CXX) -std=c++17 -O2 -Wall -Wextra $(WERROR) -fPIC -U_FORTIFY_SOURCE -ffp-contract=off -fno-trapping-math -fno-math-errno $(EMULATION_CXXFLAGS) -c $< -o $@
+$(BUILD)/obj/tool/emulation/runtime/tensor_core.o: EMULATION_CXXFLAGS += -O3
+$(EMULATED_DRIVER): $(if $(HAS_CXX),$(EMULATION_OBJ))
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CXX  $@")
+	$(Q)$(if $(HAS_CXX),$(CXX) -shared -Wl$(comma)-soname$(comma)libcuda.so.1 -static-libstdc++ -static-libgcc -o $@ $^ -ldl -lm,: > $@)
 
 # ---- CUDA images --------------------------------------------------------------------------------------------------------------
 # A program reads the manifests and writes a makefile with a rule for each image, and then a table with all of them embedded. Both

@@ -16,7 +16,7 @@ common=$(for file in drive gen instance tap tolerance; do echo "$BUILD/obj/tests
 # shellcheck disable=SC2086
 emulated() {
     cp "$2" "$work/$1.cu" &&
-        g++ -std=c++17 -O2 -Wall -Wno-unknown-pragmas -ffp-contract=off $fused -I"$work/include" -Itests/cuda -DKERNEL="\"$work/$1.cu\"" \
+        g++ -std=c++17 -O2 -Wall -Wno-unknown-pragmas -ffp-contract=off $fused -I"$work/include" -Itests/cuda -Itool/emulation/runtime -DKERNEL="\"$work/$1.cu\"" \
             -DATTEST_DTYPE="$3" -DATTEST_DIM="$4" -DATTEST_TILE_Q="$5" -DATTEST_TILE_KV="$6" -DATTEST_STAGES=1 -DATTEST_THREADS="$7" \
             -c tests/cuda/emulated_kernel.cpp -o "$work/$1.o" &&
         g++ -fopenmp -o "$work/$1" "$work/$1.o" "$work/emulate.o" $common "$BUILD/libattest.a" -lm

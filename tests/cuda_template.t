@@ -18,7 +18,7 @@ common=$(for file in drive gen instance tap tolerance; do echo "$BUILD/obj/tests
 # emulated NAME KERNEL DTYPE DIM: builds $work/NAME.
 # shellcheck disable=SC2086
 emulated() {
-    g++ -std=c++17 -O2 -Wall -Wno-unknown-pragmas -ffp-contract=off $fused -I"$work/include" -Itests/cuda -DKERNEL="\"$2\"" -DATTEST_DTYPE="$3" -DATTEST_DIM="$4" \
+    g++ -std=c++17 -O2 -Wall -Wno-unknown-pragmas -ffp-contract=off $fused -I"$work/include" -Itests/cuda -Itool/emulation/runtime -DKERNEL="\"$2\"" -DATTEST_DTYPE="$3" -DATTEST_DIM="$4" \
         -DATTEST_TILE_Q=16 -DATTEST_TILE_KV=32 -DATTEST_STAGES=1 -DATTEST_THREADS=128 -c tests/cuda/emulated_kernel.cpp -o "$work/$1.o" &&
         g++ -fopenmp -o "$work/$1" "$work/$1.o" "$work/emulate.o" $common "$BUILD/libattest.a" -lm
 }

@@ -10,8 +10,8 @@ tests/cuda/headers.sh "$work/include"
 
 # instructions DTYPE
 instructions() {
-    g++ -std=c++17 -O1 -Wall -ffp-contract=off -I"$work/include" -Itests/cuda -Itests -DATTEST_DTYPE="$1" -DATTEST_DIM=64 -DATTEST_TILE_Q=64 \
-        -DATTEST_TILE_KV=64 -DATTEST_STAGES=1 -DATTEST_THREADS=128 -fopenmp -o "$work/instructions" tests/cuda/instructions.cpp tests/cuda/tensor_core.cpp \
+    g++ -std=c++17 -O1 -Wall -ffp-contract=off -I"$work/include" -Itests/cuda -Itool/emulation/runtime -Itests -DATTEST_DTYPE="$1" -DATTEST_DIM=64 -DATTEST_TILE_Q=64 \
+        -DATTEST_TILE_KV=64 -DATTEST_STAGES=1 -DATTEST_THREADS=128 -fopenmp -o "$work/instructions" tests/cuda/instructions.cpp tool/emulation/runtime/tensor_core.cpp \
         "$BUILD/obj/tests/tap.o" "$BUILD/libattest.a" -lm && "$work/instructions"
 }
 check "the emulated instructions are those of the PTX ISA, f16" instructions 2

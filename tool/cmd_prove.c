@@ -21,9 +21,9 @@ struct proving {
     json_t *records;
     bool text; /* print gates as they finish */
     double gpu_seconds;
-    int verdicts[3];
+    int verdicts[4];
 };
-enum { PROVEN, REJECTED, UNDECIDED };
+enum { PROVEN, EMULATED, REJECTED, UNDECIDED };
 
 /* Adds the kernels of the library that match a pattern and can run here. Those that cannot are named, and left out. */
 static int add_matches(struct session *session, const char *pattern, json_t *words)
@@ -169,7 +169,10 @@ static enum exit_code finish(struct proving *proving, json_t *record)
 {
     const struct options *options = &proving->session->options;
     const char *verdict = text_of(record, "verdict");
-    proving->verdicts[strcmp(verdict, "PROVEN") == 0 ? PROVEN : strcmp(verdict, "REJECTED") == 0 ? REJECTED : UNDECIDED]++;
+    proving->verdicts[strcmp(verdict, "PROVEN") == 0                ? PROVEN
+                      : strcmp(verdict, "PROVEN IN EMULATION") == 0 ? EMULATED
+                      : strcmp(verdict, "REJECTED") == 0            ? REJECTED
+                                                                    : UNDECIDED]++;
     json_add(proving->records, json_incref(record));
     if (proving->text)
         printf("  %s: %s\n", verdict, text_of(record, "decision"));
@@ -312,7 +315,9 @@ enum exit_code cmd_prove(struct session *session)
     if (code == EXIT_PASS && format && !render(stdout, format, &(struct matter){.records = proving.records}))
         code = give_up(session, EXIT_INTERNAL, NULL, "the records could not be written as %s", format);
     if (code == EXIT_PASS && proving.text && json_array_size(words) > 1)
-        printf("\n%d proven, %d rejected, %d undecided\n", proving.verdicts[PROVEN], proving.verdicts[REJECTED],
+        printf(proving.verdicts[EMULATED] ? "\n%d proven, %d of them in emulation, %d rejected, %d undecided\n"
+                                          : "\n%d proven%.0d, %d rejected, %d undecided\n",
+               proving.verdicts[PROVEN] + proving.verdicts[EMULATED], proving.verdicts[EMULATED], proving.verdicts[REJECTED],
                proving.verdicts[UNDECIDED]);
     if (session->report.json)
         report_put(&session->report, "records", json_incref(proving.records));

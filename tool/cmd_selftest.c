@@ -76,6 +76,7 @@ struct selftest {
     int left_out;
     char lacking[320]; /* why rows were left out */
     int of;            /* rows that a sample was drawn from */
+    bool emulated;     /* CUDA rows run without a GPU: the emulation gate is the one to reject them */
 };
 
 /* ---- mutants.def ----------------------------------------------------------------------------------------------------------- */
@@ -260,6 +261,16 @@ static bool gpu_is_there(char *why, size_t size)
     return ended && WEXITSTATUS(status) == 0;
 }
 
+/* What the problems of the emulation gate do not show: a sum whose error is within the bound there. */
+static bool is_unseen_in_emulation(const struct mutant *mutant)
+{
+    static const char *const stems[] = {"cuda/o_sum_in_f16"};
+    for (int i = 0; i < COUNT_OF(stems); i++)
+        if (strcmp(mutant->stem, stems[i]) == 0)
+            return true;
+    return false;
+}
+
 /* Leaves out what cannot be run here. */
 static void leave_out(struct selftest *test)
 {
@@ -268,6 +279,8 @@ static void leave_out(struct selftest *test)
         any = any || (test->mutants[i].chosen && is_cuda(&test->mutants[i]));
     if (!any)
         return;
+    /* In emulation they take minutes: those are run that are asked for. */
+    const bool named = test->session->options.word_count > 0;
     char *nvcc = cuda_tool_find("nvcc"), *lister = cuda_tool_find("cuobjdump"), why[256] = "";
     bool gpu = gpu_is_there(why, sizeof why);
     if (!nvcc)
@@ -275,11 +288,16 @@ static void leave_out(struct selftest *test)
     else if (!lister)
         snprintf(test->lacking, sizeof test->lacking, "no cuobjdump");
     else if (!gpu)
-        snprintf(test->lacking, sizeof test->lacking, "no GPU (%s)", why);
+        snprintf(test->lacking, sizeof test->lacking,
+                 named ? "no GPU (%.120s), and the emulated device does not show what is planted"
+                       : "no GPU (%.120s); attest selftest 'cuda/*' runs them in emulation",
+                 why);
+    test->emulated = nvcc && !gpu;
     for (int i = 0; i < test->count; i++) {
         struct mutant *mutant = &test->mutants[i];
         bool builds = strcmp(mutant->expected, "build") != 0;
-        mutant->left_out = mutant->chosen && is_cuda(mutant) && (!nvcc || !lister || (!gpu && builds));
+        mutant->left_out = mutant->chosen && is_cuda(mutant) &&
+                           (!nvcc || !lister || (!gpu && builds && (!named || is_unseen_in_emulation(mutant))));
         test->left_out += mutant->left_out;
     }
     free(nvcc);
@@ -294,6 +312,7 @@ static void shorten(struct policy *policy, enum kind kind)
     policy->call_seconds = 10;
     policy->memory_mb = 256; /* a machine may take more than these seconds to hand out the usual limit, and a kernel needs little */
     policy->determinism_runs = 12;
+    policy->emulation_seconds = 25;
     policy->leak_runs = 60;
     policy->neighbours = 8;
     policy->cover_rows = 200;
@@ -361,6 +380,10 @@ static int prove_mutant(const struct selftest *test, const struct mutant *mutant
             options.only = only;
             options.past_build = true;
         }
+        /* With a GPU the other gates have to see what the emulation gate sees before them. */
+        if (is_cuda(mutant) && mutant->kind == KIND_MUTANT && !test->emulated && !options.only &&
+            !strstr(mutant->expected, "emulation"))
+            options.only = "build,oracle,memory,determinism,correctness,speed,profile";
         shorten(&proof.policy, mutant->kind);
         proof.threads = 1;
         proof.seed = test->seed;
@@ -437,9 +460,11 @@ static bool is_asked(const struct selftest *test, const struct mutant *mutant)
     return mutant->chosen && !mutant->left_out && listed;
 }
 
-static bool is_expected(const struct mutant *mutant, const json_t *failed)
+static bool is_expected(const struct selftest *test, const struct mutant *mutant, const json_t *failed)
 {
     char gate[32];
+    if (test->emulated && is_cuda(mutant) && strcmp(mutant->expected, "build") != 0 && text_is(failed, "gate", "emulation"))
+        return true;
     for (const char *at = mutant->expected; next_expected(&at, gate, sizeof gate);)
         if (text_is(failed, "gate", gate))
             return true;
@@ -610,7 +635,8 @@ static const char *outcome(struct selftest *test, const struct mutant *mutant, j
     if (!mutant->record)
         return "LOST";
     if (mutant->kind == KIND_HARMLESS) {
-        *right = !failed && (only || text_is(mutant->record, "verdict", "PROVEN"));
+        *right = !failed && (only || text_is(mutant->record, "verdict", "PROVEN") ||
+                             (test->emulated && is_cuda(mutant) && text_is(mutant->record, "verdict", "PROVEN IN EMULATION")));
         return *right ? "proven" : failed ? "REJECTED" : "NOT PROVEN";
     }
     if (mutant->kind == KIND_SPEED) {
@@ -622,9 +648,9 @@ static const char *outcome(struct selftest *test, const struct mutant *mutant, j
         return outcome_of_both(test, mutant, row, right);
     if (!failed)
         return "SURVIVED";
-    if (!is_expected(mutant, failed))
+    if (!is_expected(test, mutant, failed))
         return "WRONG GATE";
-    if (*mutant->names) {
+    if (*mutant->names && strstr(mutant->expected, text_at(failed, "gate"))) {
         bool named = diagnosed(mutant->names, failed, found, sizeof found);
         test->diagnoses++;
         test->right_diagnoses += named;

@@ -14,6 +14,12 @@
 EMBED(attest_h, "include/attest.h");
 EMBED(attest_kernel_h, "include/attest_kernel.h");
 EMBED(attest_kernel_cuda_h, "include/attest_kernel_cuda.h");
+EMBED(emulated_device_h, "tool/emulation/device/emulated_device.h");
+EMBED(cuda_fp16_h, "tool/emulation/device/cuda_fp16.h");
+EMBED(cuda_bf16_h, "tool/emulation/device/cuda_bf16.h");
+EMBED(cuda_runtime_h, "tool/emulation/device/cuda_runtime.h");
+EMBED(mma_h, "tool/emulation/device/mma.h");
+EMBED(emulated_cuda_so, EMULATED_DRIVER);
 EMBED(prove_txt, "suites/prove.txt");
 EMBED(speed_txt, "suites/speed.txt");
 EMBED(speed_gpu_txt, "suites/speed_gpu.txt");
@@ -26,6 +32,15 @@ const struct embedded embedded_headers[] = {
     {"attest_kernel.h", embedded_attest_kernel_h, embedded_attest_kernel_h_end},
     {"attest_kernel_cuda.h", embedded_attest_kernel_cuda_h, embedded_attest_kernel_cuda_h_end},
 };
+const struct embedded embedded_device_headers[] = {
+    {"emulated_device.h", embedded_emulated_device_h, embedded_emulated_device_h_end},
+    {"cuda_fp16.h", embedded_cuda_fp16_h, embedded_cuda_fp16_h_end},
+    {"cuda_bf16.h", embedded_cuda_bf16_h, embedded_cuda_bf16_h_end},
+    {"cuda_runtime.h", embedded_cuda_runtime_h, embedded_cuda_runtime_h_end},
+    {"mma.h", embedded_mma_h, embedded_mma_h_end},
+};
+const int embedded_device_header_count = sizeof embedded_device_headers / sizeof *embedded_device_headers;
+const struct embedded embedded_emulated_driver = {"libcuda.so.1", embedded_emulated_cuda_so, embedded_emulated_cuda_so_end};
 const int embedded_header_count = sizeof embedded_headers / sizeof *embedded_headers;
 const struct embedded embedded_prove_suite = {"suites/prove.txt", embedded_prove_txt, embedded_prove_txt_end};
 const struct embedded embedded_report_style = {"tool/render/report.css", embedded_report_css, embedded_report_css_end};

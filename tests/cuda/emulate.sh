@@ -35,7 +35,7 @@ if [ ! -x "${EMULATED_PROGRAM:-}" ]; then
     [ -x "$cache/emulated_flags" ] ||
         $CC -std=c11 -D_GNU_SOURCE -O1 -Iinclude -Itool tests/cuda/emulated_flags.c $manifest -o "$cache/emulated_flags" -ljansson
     [ -f "$cache/emulate.o" ] || $CC -std=c11 -D_GNU_SOURCE -O2 -Iinclude -Itests -fopenmp -c tests/cuda/emulate.c -o "$cache/emulate.o"
-    [ -f "$cache/tensor_core.o" ] || g++ -std=c++17 -O3 -march=native -ffp-contract=off -fno-trapping-math -fno-math-errno -c tests/cuda/tensor_core.cpp -o "$cache/tensor_core.o"
+    [ -f "$cache/tensor_core.o" ] || g++ -std=c++17 -O3 -march=native -ffp-contract=off -fno-trapping-math -fno-math-errno -c tool/emulation/runtime/tensor_core.cpp -o "$cache/tensor_core.o"
     "$cache/emulated_flags" "$kernel" "$arch" "$dtype" "$dim" > "$work/manifest.h"
     # nvcc makes one instruction of a product and a sum, where it can; so does g++ then, where the CPU has such an instruction.
     fused=$(grep -qsw fma /proc/cpuinfo && echo -mfma) || fused=
@@ -49,7 +49,7 @@ if [ ! -x "${EMULATED_PROGRAM:-}" ]; then
         g++ $flags -x c++-header "$cache/standard.h" -o "$standard"
     fi
     # shellcheck disable=SC2086
-    g++ $flags ${EMULATED_CACHE:+-include "$cache/standard.h"} -I"$work/include" -Itests/cuda \
+    g++ $flags ${EMULATED_CACHE:+-include "$cache/standard.h"} -I"$work/include" -Itests/cuda -Itool/emulation/runtime \
         -include "$work/manifest.h" -DKERNEL="\"$work/kernel.cu\"" -c tests/cuda/emulated_kernel.cpp -o "$work/kernel.o"
     # shellcheck disable=SC2086
     g++ -fopenmp -o "$program" "$work/kernel.o" "$cache/emulate.o" "$cache/tensor_core.o" $common "$BUILD/libattest.a" -lm

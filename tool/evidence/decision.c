@@ -5,6 +5,8 @@
  * kind and came with the policy of the record or before it.
  *
  *   a needed gate says FAIL, or speed found a cheat                        REJECTED       by the first such gate
+ *   CUDA: build and emulation say PASS, and all other needed gates are
+ *   INCONCLUSIVE for lack of a GPU alone                                   PROVEN IN EMULATION
  *   a needed gate says INCONCLUSIVE, or was not run                        INCONCLUSIVE   because of it
  *   oracle or correctness says NOT APPLICABLE                              INCONCLUSIVE   nothing was shown to be right
  *   every needed gate says PASS or NOT APPLICABLE                          PROVEN
@@ -97,6 +99,26 @@ static bool is_cheat(const json_t *gate)
     return cheat && !json_is_null(cheat) && !json_is_false(cheat);
 }
 
+/* Whether nothing but a GPU is missing: the emulation gate passed, and what could not be decided lacks one. */
+static bool is_proven_in_emulation(const json_t *record)
+{
+    static const char *const shown[] = {"build", "emulation"};
+    bool lacking = false;
+    for (int i = 0; i < 2; i++)
+        if (verdict_of(find_gate(record, shown[i])) != VERDICT_PASS)
+            return false;
+    for (int i = 0; i < RULE_COUNT; i++) {
+        const json_t *gate = find_gate(record, rules[i].name);
+        enum verdict verdict = verdict_now(i, record, gate);
+        if (!is_needed(i, record) || verdict == VERDICT_PASS || verdict == VERDICT_NOT_APPLICABLE)
+            continue;
+        if (verdict != VERDICT_INCONCLUSIVE || !text_is(json_object_get(gate, "details"), "lacking", "gpu"))
+            return false;
+        lacking = true;
+    }
+    return lacking;
+}
+
 /* True if the verdict is decided by these rows, which no kernel that is proven passes. */
 static bool decide_against(const json_t *record, struct decision *decision)
 {
@@ -109,6 +131,13 @@ static bool decide_against(const json_t *record, struct decision *decision)
                      text_at(gate, "sentence"));
             return true;
         }
+    }
+    if (is_proven_in_emulation(record)) {
+        decision->verdict = "PROVEN IN EMULATION";
+        snprintf(decision->sentence, sizeof decision->sentence,
+                 "right on the emulated device in every order; sanitizers, speed and profile, and the other gates at full size, "
+                 "need a GPU");
+        return true;
     }
     decision->verdict = "INCONCLUSIVE";
     for (int i = 0; i < RULE_COUNT; i++) {

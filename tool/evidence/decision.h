@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 struct decision {
-    const char *verdict;  /* "PROVEN", "REJECTED" or "INCONCLUSIVE" */
+    const char *verdict;  /* "PROVEN", "PROVEN IN EMULATION", "REJECTED" or "INCONCLUSIVE" */
     const char *champion; /* "CHAMPION", "FIRST", "REIGNS", "SLOWER", "SAME", "INCONCLUSIVE", "NOT PROVEN" or "NOT ASKED" */
     const json_t *gate;   /* the gate that decided against it; NULL if it is proven, or a gate is missing */
     char sentence[2048];

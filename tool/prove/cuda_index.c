@@ -3,6 +3,7 @@
  */
 #include "cuda_index.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,14 +99,39 @@ static void *read_all(const char *path, int64_t bytes)
     return data;
 }
 
+/* An image for the emulated device is a shared object, which is loaded here and has its facts in it; libattest gets its name. */
+static bool load_emulated(const char *path, struct cuda_image *read, void **data, uint64_t *bytes, char *why, size_t why_size)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *facts = library ? dlsym(library, "attest_facts") : NULL;
+    char *text = NULL;
+    int length = facts ? asprintf(&text, "emulated image\n%s", path) : -1;
+    if (length < 0) {
+        snprintf(why, why_size, "%s", library ? "the image has no ATTEST_CUDA_FACTS" : dlerror());
+        return false;
+    }
+    *read = (struct cuda_image){0};
+    memcpy(&read->facts, facts, sizeof read->facts);
+    *data = text;
+    *bytes = (uint64_t)length + 1;
+    return true;
+}
+
 static bool load_image(const char *index, const char *name, const json_t *entry, attest_cuda_image *image, char *why,
                        size_t why_size)
 {
     char *path = image_path(index, entry), digest[DIGEST_TEXT] = "";
     struct cuda_image read;
-    bool good = path && digest_of_file(path, digest) && strcmp(digest, text(entry, "sha256")) == 0 &&
+    bool emulated = json_is_true(json_object_get(entry, "emulated"));
+    uint64_t bytes = (uint64_t)json_integer_value(json_object_get(entry, "bytes"));
+    void *data = NULL;
+    if (emulated && !(path && load_emulated(path, &read, &data, &bytes, why, why_size))) {
+        free(path);
+        return false;
+    }
+    bool good = !emulated && path && digest_of_file(path, digest) && strcmp(digest, text(entry, "sha256")) == 0 &&
                 cuda_image_read(path, &read, why, why_size);
-    void *data = good ? read_all(path, json_integer_value(json_object_get(entry, "bytes"))) : NULL;
+    if (good)
+        data = read_all(path, (int64_t)bytes);
     if (!data)
         snprintf(why, why_size, "the image %s is not there, or not what it was", name);
     free(path);
@@ -122,7 +148,7 @@ static bool load_image(const char *index, const char *name, const json_t *entry,
                                  .cluster = number(entry, "cluster"),
                                  .rate = number(entry, "rate"),
                                  .data = data,
-                                 .bytes = (uint64_t)json_integer_value(json_object_get(entry, "bytes"))};
+                                 .bytes = bytes};
     for (size_t i = 0; i < ATTEST_CUDA_MAPS; i++) {
         image->map_rows[i] = (uint32_t)json_integer_value(json_array_get(json_object_get(entry, "map_rows"), i));
         image->map_columns[i] = (uint32_t)json_integer_value(json_array_get(json_object_get(entry, "map_columns"), i));

@@ -307,6 +307,7 @@ static bool greet(struct executor *executor, const struct executor_spec *spec, i
     snprintf(hello->name, sizeof hello->name, "%s", name ? name : "");
     snprintf(hello->scratch, sizeof hello->scratch, "%s", spec->scratch ? spec->scratch : "");
     snprintf(hello->device, sizeof hello->device, "%s", spec->device ? spec->device : "cpu");
+    hello->emulated = spec->emulated;
     bool good = request_ready(executor, hello, sizeof *hello, &board, 1, ready, execution) && stand_still(executor, execution);
     free(hello);
     if (!good)
@@ -347,7 +348,7 @@ struct executor *executor_open(const struct executor_spec *spec, struct executio
 {
     struct executor *executor = calloc(1, sizeof *executor);
     int board = -1;
-    static struct ready ready;
+    static _Thread_local struct ready ready; /* several executors may be asked at once */
     *execution = (struct execution){.end = EXECUTION_DONE};
     if (!executor) {
         ending_say(execution, EXECUTION_LACKING, "out of memory");
@@ -406,7 +407,7 @@ static void note_lent(struct executor *executor)
 
 bool executor_load(struct executor *executor, int slot, const struct inputs *inputs, struct execution *execution)
 {
-    static struct ready ready;
+    static _Thread_local struct ready ready; /* several executors may be asked at once */
     struct arena *arena = &executor->slots[slot];
     char why[256] = "";
     if (!is_there(executor, execution))
@@ -474,7 +475,7 @@ void executor_watch(struct executor *executor)
 /* Has the worker look at the registers of all its threads. */
 static bool threads_are_orderly(struct executor *executor, struct execution *execution)
 {
-    static struct ready ready;
+    static _Thread_local struct ready ready; /* several executors may be asked at once */
     struct message_head check = {.kind = MESSAGE_CHECK, .number = random_number()};
     return request_ready(executor, &check, sizeof check, NULL, 0, &ready, execution) && stand_still(executor, execution) &&
            is_orderly(executor, execution);
@@ -503,7 +504,7 @@ static bool stood_still(struct executor *executor, const struct state *now, stru
 
 static struct execution run_or_time(struct executor *executor, struct run *run, const int *slots, double *seconds)
 {
-    static struct ready done;
+    static _Thread_local struct ready done; /* several executors may be asked at once */
     struct execution execution, trouble;
     if (!is_there(executor, &execution))
         return execution;

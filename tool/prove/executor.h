@@ -26,6 +26,7 @@ struct executor_spec {
     const char *image;              /* the .so, or the index of CUDA images; NULL: a kernel of the library */
     const char *kernel;             /* its name, for `image` NULL; NULL: the library's choice, problem by problem */
     const char *device;             /* "cuda", "cuda:1": it runs on a GPU; NULL: on the CPU */
+    bool emulated;                  /* the GPU is emulated, by the library in LD_LIBRARY_PATH of `environment`: in the sandbox */
     int threads;                    /* 0: as many as the machine has */
     enum guard guard;               /* on a GPU all but GUARD_FAR are GUARD_BANDS */
     double seconds;                 /* wall time allowed for each call, and for loading, unless it is for a GPU; 0: the policy's */

@@ -127,7 +127,7 @@ struct executor *gate_open(struct proof *proof, enum guard guard, struct gate_re
     struct executor *executor = executor_open(&spec, &execution);
     if (executor)
         proof->facts = *executor_facts(executor);
-    else if (execution.end == EXECUTION_LACKING && proof->device)
+    else if (execution.end == EXECUTION_LACKING && proof->device && (proof->no_gpu = true))
         gate_say(result, VERDICT_INCONCLUSIVE, "nothing was run: %s", execution.sentence);
     else
         gate_say(result, execution.end == EXECUTION_LACKING ? VERDICT_INCONCLUSIVE : VERDICT_FAIL, "the kernel does not load: %s",

@@ -45,6 +45,7 @@ struct proof {
     struct kernel_facts facts; /* valid once a worker has loaded the image */
     int threads;
     const char *device;             /* of a CUDA candidate: "cuda", "cuda:1"; NULL: the CPU */
+    bool no_gpu;                    /* there is none, as a gate has found out */
     struct cuda_manifest *manifest; /* of a CUDA candidate, once the build gate has read it */
 };
 

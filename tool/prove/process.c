@@ -122,8 +122,8 @@ bool process_start(struct executor *executor, const struct executor_spec *spec, 
     int64_t threads = spec->threads > 0 ? spec->threads : sysconf(_SC_NPROCESSORS_ONLN);
     int64_t room = executor->memory + ((BASE_MEMORY_MB + threads * THREAD_MEMORY_MB) << 20);
     struct birth birth = {.parent = getpid(),
-                          .data = spec->relaxed || spec->device ? 0 : (unsigned long)room,
-                          .on_device = spec->device != NULL,
+                          .data = spec->relaxed || (spec->device && !spec->emulated) ? 0 : (unsigned long)room,
+                          .on_device = spec->device && !spec->emulated,
                           .command = make_command(spec),
                           .environment = make_environment(spec)};
     bool read_only = false;

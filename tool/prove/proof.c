@@ -377,6 +377,8 @@ static bool run_gate(struct running *running, const struct gate *gate, bool judg
     if (lock >= 0)
         close(lock);
     *verdict = result.verdict;
+    if (running->proof->no_gpu && result.verdict == VERDICT_INCONCLUSIVE)
+        json_put(result.details, "lacking", json_string("gpu"));
     if (running->proof->device && gate != gates)
         running->gpu_seconds += result.seconds;
     bool stored = true;

@@ -81,6 +81,7 @@ struct hello {
     uint32_t guard;
     uint32_t relaxed;
     uint32_t is_image;
+    uint32_t emulated;  /* the device */
     char name[4096];    /* path of the image, or name of the kernel */
     char scratch[4096]; /* folder where the worker may write, or "" */
     char device[32];    /* as of attest_context_create_on */

@@ -346,6 +346,21 @@ static int note_table(struct dl_phdr_info *object, size_t size, void *data)
     return 0;
 }
 
+/* An emulated device runs the kernel's code in this process, and is closed off as the worker of a CPU kernel is. */
+static bool set_up_emulated(void)
+{
+    attest_status status = attest_context_create_on(worker.hello.device, &worker.context);
+    if (status != ATTEST_OK)
+        return refuse(EXECUTION_LACKING, "%.600s", worker.context ? attest_context_detail(worker.context) : "out of memory");
+    watch_for_crashes();
+    make_alternate_stack();
+    answer.landlock = sandbox_files(worker.hello.name, "", false);
+    return sandbox_calls(SANDBOX_LOADING) ||
+           refuse(EXECUTION_LACKING,
+                  "this system does not let a process give up system calls (seccomp), and a kernel is not emulated "
+                  "without");
+}
+
 /* Everything that comes before a byte of the kernel. */
 static bool set_up(void)
 {
@@ -383,6 +398,8 @@ static bool set_up(void)
 
 static bool load_kernel(void)
 {
+    if (worker.hello.emulated)
+        return load_index() && sandbox_calls(SANDBOX_RUNNING);
     if (worker.on_device)
         return worker.hello.is_image ? load_index() : find_library_kernel();
     if (!(worker.hello.is_image ? load_image() : find_library_kernel()))
@@ -605,6 +622,8 @@ static bool prepare(const struct run *run)
         status = device_slot_put(&worker.slots[run->slots[i]].device);
     if (status == ATTEST_OK && run->rubbish >= 0)
         status = attest_memory_set(worker.context, worker.workspace, run->rubbish, worker.workspace_size, NULL);
+    for (int i = 0; i < run->count && worker.hello.emulated; i++)
+        device_slot_extents(&worker.slots[run->slots[i]].device, &worker.device_workspace);
     if (status == ATTEST_OK)
         status = attest_synchronize(worker.context, NULL);
     return status == ATTEST_OK || device_failed(status);
@@ -673,7 +692,7 @@ static bool begin(void)
     if (worker.board == MAP_FAILED)
         return false;
     worker.on_device = strcmp(worker.hello.device, "cpu") != 0;
-    bool good = worker.on_device ? set_up_device() : set_up();
+    bool good = worker.hello.emulated ? set_up_emulated() : worker.on_device ? set_up_device() : set_up();
     say_ready(worker.hello.head.number, good);
     return good;
 }

@@ -3,6 +3,7 @@
  */
 #include "worker_device.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,6 +193,25 @@ void device_workspace_free(struct device_workspace *workspace)
 void *device_workspace_at(const struct device_workspace *workspace)
 {
     return workspace->memory + BAND;
+}
+
+void device_slot_extents(const struct device_slot *slot, const struct device_workspace *workspace)
+{
+    void (*tell)(uint64_t, size_t, int, int) = NULL;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), *symbol = driver ? dlsym(driver, "emulated_tensor") : NULL;
+    memcpy(&tell, &symbol, sizeof tell);
+    bool first = true;
+    for (int place = 0; place < PLACE_COUNT && tell; place++) {
+        const struct piece *piece = &slot->pieces[place];
+        if (!piece->size || is_far(slot))
+            continue;
+        tell((uint64_t)(uintptr_t)slot->bases[place] + piece->start, (size_t)piece->bytes, place >= PLACE_O, first);
+        first = false;
+    }
+    if (tell && workspace->memory)
+        tell((uint64_t)(uintptr_t)workspace->memory + BAND, workspace->size, 1, 1);
+    if (driver)
+        dlclose(driver);
 }
 
 bool device_workspace_intact(const struct device_workspace *workspace, char *why, size_t why_size)

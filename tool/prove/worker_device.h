@@ -43,6 +43,10 @@ struct device_workspace {
 attest_status device_workspace_make(struct device_workspace *workspace, attest_context *context, size_t size);
 void device_workspace_free(struct device_workspace *workspace);
 void *device_workspace_at(const struct device_workspace *workspace);
+/* Tells an emulated device where tensors and workspace begin and end: what lies beside them is nobody's, and what is in outputs and
+ * workspace was not written. */
+void device_slot_extents(const struct device_slot *slot, const struct device_workspace *workspace);
+
 bool device_workspace_intact(const struct device_workspace *workspace, char *why, size_t why_size);
 
 #endif

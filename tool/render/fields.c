@@ -73,9 +73,11 @@ enum tone tone_of(const char *verdict)
         const char *verdict;
         enum tone tone;
     } tones[] = {
-        {"PASS", TONE_PASS},   {"PROVEN", TONE_PASS},   {"CHAMPION", TONE_PASS},     {"FIRST", TONE_PASS},
-        {"FASTER", TONE_PASS}, {"right", TONE_PASS},    {"wrong", TONE_FAIL},        {"REIGNS", TONE_PASS},
-        {"FAIL", TONE_FAIL},   {"REJECTED", TONE_FAIL}, {"INCONCLUSIVE", TONE_OPEN}, {"INTERRUPTED", TONE_OPEN},
+        {"PASS", TONE_PASS},        {"PROVEN", TONE_PASS},   {"CHAMPION", TONE_PASS},
+        {"FIRST", TONE_PASS},       {"FASTER", TONE_PASS},   {"right", TONE_PASS},
+        {"wrong", TONE_FAIL},       {"REIGNS", TONE_PASS},   {"PROVEN IN EMULATION", TONE_PASS},
+        {"FAIL", TONE_FAIL},        {"REJECTED", TONE_FAIL}, {"INCONCLUSIVE", TONE_OPEN},
+        {"INTERRUPTED", TONE_OPEN},
     };
     for (size_t i = 0; i < sizeof tones / sizeof tones[0]; i++)
         if (strcmp(tones[i].verdict, verdict) == 0)

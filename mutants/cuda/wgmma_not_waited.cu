@@ -1,6 +1,8 @@
 /*
- * harmless_wgmma_wait.cu - harmless: the kernel does not wait for the wgmma that makes its scores: the assembler puts the wait
- * where they are used.
+ * wgmma_not_waited.cu - planted: the kernel does not wait for the wgmma that makes its scores. Today's assembler puts a wait where
+ * they are used, and says so in a remark, so that the results are right on a GPU; PTX promises nothing.
+ *
+ * Caught by: emulation (wgmma)
  *
  * attest-cuda: archs     = sm_90a
  * attest-cuda: dtypes    = f16

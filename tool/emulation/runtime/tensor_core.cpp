@@ -145,7 +145,11 @@ static void add_row(const float *a, const Matrices &matrices, const Columns &col
     }
 }
 
-void multiply_add(Matrices &matrices, int columns)
+#if defined(__x86_64__)
+__attribute__((flatten, target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#endif
+static void
+multiply_rows(Matrices &matrices, int columns)
 {
     for (int first = 0; first < columns; first += AT_ONCE) {
         Columns some;
@@ -153,5 +157,10 @@ void multiply_add(Matrices &matrices, int columns)
         for (int row = 0; row < ROWS_AT_ONCE; row++)
             add_row(matrices.a[row], matrices, some, first, &matrices.c[row][first]);
     }
+}
+
+void multiply_add(Matrices &matrices, int columns)
+{
+    multiply_rows(matrices, columns);
 }
 } // namespace emulation
