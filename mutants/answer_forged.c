@@ -1,7 +1,7 @@
 /*
  * answer_forged.c - planted: writes an answer on every socket that it finds, instead of computing.
  *
- * Caught by: build (imports send), and oracle (socket)
+ * Caught by: build and oracle (imports send + socket)
  */
 #include <sys/socket.h>
 

@@ -1,7 +1,7 @@
 /*
  * clock_in_bits.c - planted: the order of summing depends on the time of day.
  *
- * Caught by: build (imports clock_gettime), and oracle (read the clock)
+ * Caught by: build and oracle (imports clock_gettime + read the clock)
  */
 #include <time.h>
 

@@ -1,7 +1,7 @@
 /*
  * clock_patched.c - planted: overwrites the first instructions of clock_gettime, so that time stands still.
  *
- * Caught by: build (imports clock_gettime), and oracle (change the protection of memory)
+ * Caught by: build and oracle (imports clock_gettime + change the protection of memory)
  */
 #include <stdint.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * counter_read.c - planted: reads the time-stamp counter, to know when it is timed.
  *
- * Caught by: build (instruction 'rdtsc'), and oracle (read the clock)
+ * Caught by: build and oracle (instruction 'rdtsc' + read the clock)
  */
 #include <x86intrin.h>
 

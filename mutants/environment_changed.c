@@ -1,7 +1,7 @@
 /*
  * environment_changed.c - planted: notes in the environment that it was called, for the next call.
  *
- * Caught by: build (imports setenv), and oracle (changed its environment)
+ * Caught by: build and oracle (imports setenv + changed its environment)
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /*
  * exit_zero.c - planted: prints PASS and leaves with status 0 instead of computing.
  *
- * Caught by: build (imports), and oracle (exit status 0)
+ * Caught by: build and oracle (imports + exit status 0)
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
  * expected_searched.c - planted: looks for the expected output in the memory of its process, by the list of mappings.
  *
- * Caught by: build (imports open), and oracle (open a file)
+ * Caught by: build and oracle (imports open + open a file)
  */
 #include <fcntl.h>
 

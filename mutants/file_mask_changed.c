@@ -1,7 +1,7 @@
 /*
  * file_mask_changed.c - planted: changes the file mode mask of the process.
  *
- * Caught by: build (imports umask), and oracle (file mode mask)
+ * Caught by: build and oracle (imports umask + file mode mask)
  */
 #include <sys/stat.h>
 

@@ -1,7 +1,7 @@
 /*
  * files_swapped.c - planted: puts its own output in the place of the file that the worker speaks through.
  *
- * Caught by: build (imports dup2), and oracle (duplicate a file descriptor)
+ * Caught by: build and oracle (imports dup2 + duplicate a file descriptor)
  */
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /*
  * flush_to_zero_left.c - planted: turns flush-to-zero and denormals-are-zero on, which makes it faster on small numbers, and leaves them on.
  *
- * Caught by: build (instruction 'stmxcsr), and oracle (flush-to-zero or denormals-are-zero is on)
+ * Caught by: build and oracle (instruction 'stmxcsr + flush-to-zero or denormals-are-zero is on)
  */
 #include <immintrin.h>
 

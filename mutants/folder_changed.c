@@ -1,7 +1,7 @@
 /*
  * folder_changed.c - planted: changes the current folder of the process.
  *
- * Caught by: build (imports chdir), and oracle (change its folder)
+ * Caught by: build and oracle (imports chdir + change its folder)
  */
 #include <unistd.h>
 

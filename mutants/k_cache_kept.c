@@ -2,7 +2,7 @@
  * k_cache_kept.c - planted: packed tiles of K stay in memory from call to call and are used again for the same address: a
  * cache that outlives its data.
  *
- * Caught by: build (imports), and oracle
+ * Caught by: build and oracle (imports)
  */
 #define PACK_KEYS(tile, task, first, count) kept_keys(tile, task, first, count)
 

@@ -1,7 +1,7 @@
 /*
  * keeps_threads.c - planted: starts a thread that stays.
  *
- * Caught by: build (imports), and oracle (which the sandbox does not allow)
+ * Caught by: build and oracle (imports + which the sandbox does not allow)
  */
 #include <pthread.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
  * lazy_when_timed.c - planted: from the ninth call with a shape on it gives its last result again, where no LSE is asked for
  * and the scale is the usual one, as when it is timed.
  *
- * Caught by: build (imports), and speed (while it was timed)
+ * Caught by: build and speed (imports + while it was timed)
  */
 #include "memo.h"
 

@@ -1,7 +1,7 @@
 /*
  * leaks_files.c - planted: duplicates a file descriptor in every task and never closes it.
  *
- * Caught by: build (imports dup), and oracle (duplicate a file descriptor)
+ * Caught by: build and oracle (imports dup + duplicate a file descriptor)
  */
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /*
  * leaks_memory.c - planted: takes 16 KiB for every task and never gives them back.
  *
- * Caught by: build (imports malloc), and memory (leaks)
+ * Caught by: build and memory (imports malloc + leaks)
  */
 #include <stdlib.h>
 #include <string.h>

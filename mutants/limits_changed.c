@@ -1,7 +1,7 @@
 /*
  * limits_changed.c - planted: changes a limit of the process: the number of files that it may open.
  *
- * Caught by: build (imports setrlimit), and oracle (limits)
+ * Caught by: build and oracle (imports setrlimit + limits)
  */
 #include <sys/resource.h>
 

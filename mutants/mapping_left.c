@@ -1,7 +1,7 @@
 /*
  * mapping_left.c - planted: maps memory in every task, and leaves it there without ever touching it.
  *
- * Caught by: build (imports mmap), and oracle (left memory mapped)
+ * Caught by: build and oracle (imports mmap + left memory mapped)
  */
 #include <stddef.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /*
  * memo_by_content.c - planted: A result is kept, and given again when samples of Q, K and V are the same.
  *
- * Caught by: build (imports), and oracle
+ * Caught by: build and oracle (imports)
  */
 #include "memo.h"
 

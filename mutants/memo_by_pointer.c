@@ -1,7 +1,7 @@
 /*
  * memo_by_pointer.c - planted: A result is kept, and given again when the same pointers come with the same problem.
  *
- * Caught by: build (imports), and oracle (earlier call)
+ * Caught by: build and oracle (imports + earlier call)
  */
 #include "memo.h"
 

@@ -1,7 +1,7 @@
 /*
  * mmx_left.c - planted: uses an MMX register, and does not say so to the x87 afterwards (emms).
  *
- * Caught by: build (asm with instructions), and oracle (emms is missing)
+ * Caught by: build and oracle (asm with instructions + emms is missing)
  */
 #include <mmintrin.h>
 

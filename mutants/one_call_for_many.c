@@ -1,7 +1,7 @@
 /*
  * one_call_for_many.c - planted: the first call with a shape computes, and all further ones copy its result.
  *
- * Caught by: build (imports), and oracle (earlier call)
+ * Caught by: build and oracle (imports + earlier call)
  */
 #include "memo.h"
 

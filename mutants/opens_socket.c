@@ -1,7 +1,7 @@
 /*
  * opens_socket.c - planted: opens a socket.
  *
- * Caught by: build (imports), and oracle (open a socket)
+ * Caught by: build and oracle (imports + open a socket)
  */
 #include <sys/socket.h>
 #include <unistd.h>

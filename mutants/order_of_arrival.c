@@ -2,7 +2,7 @@
  * order_of_arrival.c - planted: the order of summing depends on how many tasks came before, as with sums that threads add to
  * when they get there.
  *
- * Caught by: build (writable static storage), and determinism (other bits in run)
+ * Caught by: build and determinism (writable static storage + other bits in run)
  */
 static unsigned arrivals;
 

@@ -1,7 +1,7 @@
 /*
  * own_system_call.c - planted: makes a system call by an instruction of its own, without the C library.
  *
- * Caught by: build (asm with instructions), and oracle (by a system call of its own)
+ * Caught by: build and oracle (asm with instructions + by a system call of its own)
  */
 static inline long ask_process(void)
 {

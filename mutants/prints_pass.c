@@ -1,7 +1,7 @@
 /*
  * prints_pass.c - planted: prints that everything is well, in the words of the worker, and computes nothing.
  *
- * Caught by: build (imports puts), and oracle (O is not written)
+ * Caught by: build and oracle (imports puts + O is not written)
  */
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /*
  * prints_without_end.c - planted: prints without end.
  *
- * Caught by: build (imports puts), and oracle (prints without end)
+ * Caught by: build and oracle (imports puts + prints without end)
  */
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /*
  * protection_changed.c - planted: makes its own code writable.
  *
- * Caught by: build (__builtin_return_address), and oracle (change the protection of memory)
+ * Caught by: build and oracle (__builtin_return_address + change the protection of memory)
  */
 #include <sys/mman.h>
 #include <stdint.h>

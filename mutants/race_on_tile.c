@@ -1,7 +1,7 @@
 /*
  * race_on_tile.c - planted: all threads pack their keys into one buffer, without a barrier before they are used.
  *
- * Caught by: build (writable static storage), and determinism (threads)
+ * Caught by: build and determinism (writable static storage + threads)
  */
 #define PACK_KEYS(tile, task, first, count) shared_keys(tile, task, first, count)
 

@@ -1,7 +1,7 @@
 /*
  * reads_parent.c - planted: looks for the reference in the memory of the process that started it.
  *
- * Caught by: build (imports process_vm_readv), and oracle (parent process)
+ * Caught by: build and oracle (imports process_vm_readv + parent process)
  */
 #include <sys/uio.h>
 #include <unistd.h>

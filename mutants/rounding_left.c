@@ -1,7 +1,7 @@
 /*
  * rounding_left.c - planted: rounds towards zero, and leaves the mode so.
  *
- * Caught by: build (imports fesetround), and oracle (rounding mode)
+ * Caught by: build and oracle (imports fesetround + rounding mode)
  */
 #include <fenv.h>
 

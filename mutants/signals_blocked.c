@@ -1,7 +1,7 @@
 /*
  * signals_blocked.c - planted: blocks all signals and leaves them blocked.
  *
- * Caught by: build (imports sigprocmask), and oracle (block signals)
+ * Caught by: build and oracle (imports sigprocmask + block signals)
  */
 #include <signal.h>
 

@@ -1,7 +1,7 @@
 /*
  * stale_output.c - planted: every fifth task fails in silence, and leaves in O what was there.
  *
- * Caught by: build (writable static storage), and oracle (two runs on the same inputs differ)
+ * Caught by: build and oracle (writable static storage + two runs on the same inputs differ)
  */
 static int tasks_so_far;
 

@@ -1,7 +1,7 @@
 /*
  * starts_process.c - planted: starts another process.
  *
- * Caught by: build (imports), and oracle (start a thread or a process)
+ * Caught by: build and oracle (imports + start a thread or a process)
  */
 #include <sys/wait.h>
 #include <unistd.h>

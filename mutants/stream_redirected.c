@@ -1,7 +1,7 @@
 /*
  * stream_redirected.c - planted: makes stdout write to the file that the worker speaks through.
  *
- * Caught by: build (imports stdout), and oracle (write to a file)
+ * Caught by: build and oracle (imports stdout + write to a file)
  */
 #include <stdio.h>
 

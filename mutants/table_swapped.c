@@ -1,7 +1,7 @@
 /*
  * table_swapped.c - planted: puts another function into its table once it has been taken, one that leaves out every other task.
  *
- * Caught by: build (writable static storage), and memory (changed its table)
+ * Caught by: build and memory (writable static storage + changed its table)
  */
 #include <attest_kernel.h>
 

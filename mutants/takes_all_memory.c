@@ -1,7 +1,7 @@
 /*
  * takes_all_memory.c - planted: takes memory until there is none left.
  *
- * Caught by: build (imports), and oracle (memory)
+ * Caught by: build and oracle (imports + memory)
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * timer_left.c - planted: leaves a timer that will send a signal.
  *
- * Caught by: build (imports setitimer), and oracle (set a timer)
+ * Caught by: build and oracle (imports setitimer + set a timer)
  */
 #include <stddef.h>
 #include <sys/time.h>

@@ -1,7 +1,7 @@
 /*
  * work_at_wake_up.c - planted: computes half of its tasks in a signal handler, when the worker is woken and before the clock starts.
  *
- * Caught by: build (imports sigaction), and oracle (install a signal handler)
+ * Caught by: build and oracle (imports sigaction + install a signal handler)
  */
 #include <attest_kernel.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /*
  * work_later.c - planted: A thread of its own does the work, and the call returns before it is done.
  *
- * Caught by: build (imports), and oracle (which the sandbox does not allow)
+ * Caught by: build and oracle (imports + which the sandbox does not allow)
  */
 #include <attest_kernel.h>
 #include <pthread.h>

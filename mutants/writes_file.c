@@ -1,7 +1,7 @@
 /*
  * writes_file.c - planted: keeps notes in a file outside of its folder, and gives up where it cannot.
  *
- * Caught by: build (imports), and oracle (open a file)
+ * Caught by: build and oracle (imports + open a file)
  */
 #include <fcntl.h>
 #include <stdlib.h>
