@@ -115,6 +115,8 @@ static std::string race_text(uint32_t offset, const Event &before, bool wrote, c
 /* A write over what a wgmma reads. */
 static void overwrite(uint32_t offset, const Event &read, const Access &now)
 {
+    if (now.agent < agents.copies) /* as above: other values show in the result, because products are computed late */
+        return;
     product_torn(read.agent - agents.products, read.time, race_text(offset, read, false, now));
 }
 
@@ -146,6 +148,9 @@ static void check_cell(int rank, uint32_t offset, uint32_t span, Cell &cell, con
     if (!write.time && !now.write)
         return note_unwritten(offset, now);
     if (write.time > known[(size_t)write.agent] && !both_atomic) {
+        /* Warpgroups may each clear the same rows and then multiply them: the stores are all the same. */
+        if (product && write.agent < agents.copies)
+            return;
         if (product)
             return product_torn(now.agent - agents.products, now.time, race_text(offset, write, true, now));
         if (!now.write || now.async || cell.async || write.agent >= agents.copies || now.agent >= agents.copies)
