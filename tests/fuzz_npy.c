@@ -2,6 +2,7 @@
 #include "fuzz_main.h"
 
 #include "../tool/npy.c"
+#include "../tool/regular_file.c"
 
 static void demand(int condition)
 {
