@@ -138,25 +138,26 @@ static json_t *missing_of(const struct verifying *verifying, const json_t *entry
 }
 
 /* The proof that the kernel is PROVEN whose sources are here and that lacks the fewest gates, the newest of equals; else the newest at
- * all; else NULL. Finding out may take a compiler, so older ones are looked at only if something speaks against newer ones. */
+ * all; else NULL. Comparing sources may take a compiler: it is done only for a proof that lacks fewer gates than the best so far. */
 static const json_t *find_proof(struct verifying *verifying, const char *kernel, bool shipped, enum sameness *sameness, char *why,
                                 size_t why_size)
 {
     const json_t *newest = proof_before(verifying, kernel, shipped, INT64_MAX), *best = NULL;
     size_t fewest = 0;
     for (const json_t *entry = newest; entry; entry = proof_before(verifying, kernel, shipped, sequence_of(entry))) {
-        char sentence[1024];
-        enum sameness this = audit_sources(&verifying->audit, predicate_of(entry), sentence, sizeof sentence);
-        bool is_here = this == SAME_SOURCES || this == SAME_IMAGE;
-        char unused[512];
+        char sentence[1024], unused[512];
         json_t *missing = missing_of(verifying, entry, unused, sizeof unused);
         size_t count = json_array_size(missing);
         json_decref(missing);
-        if (entry == newest || (is_here && (!best || count < fewest))) {
+        if (best && count >= fewest)
+            continue;
+        enum sameness this = audit_sources(&verifying->audit, predicate_of(entry), sentence, sizeof sentence);
+        bool is_here = this == SAME_SOURCES || this == SAME_IMAGE;
+        if (entry == newest || is_here) {
             *sameness = this;
             snprintf(why, why_size, "%s", sentence);
         }
-        if (is_here && (!best || count < fewest)) {
+        if (is_here) {
             best = entry;
             fewest = count;
         }
