@@ -321,6 +321,7 @@ static void emulate_mutant(const struct mutant_trial *trial, json_t *result)
     proof.manifest = opened ? calloc(1, sizeof *proof.manifest) : NULL;
     if (gate && opened && proof.manifest &&
         cuda_candidate_manifest(&proof.candidate, proof.manifest, found.sentence, sizeof found.sentence)) {
+        proof.facts = (struct kernel_facts){.dtypes = proof.manifest->dtypes, .refuses = proof.manifest->refuses};
         proof.policy.call_seconds = CALL_SECONDS;
         proof.threads = 1;
         proof.seed = trial->seed;
