@@ -9,7 +9,7 @@ tests/cuda/headers.sh "$work/include"
     ! grep -q 'asm(' "$work/include/attest_kernel_cuda.h"
 result $? "three wrappers of PTX are replaced, and there are no others"
 
-$CC -std=c11 -D_GNU_SOURCE -O2 -Iinclude -Itests -fopenmp -c tests/cuda/emulate.c -o "$work/emulate.o"
+$CC -std=c11 -D_GNU_SOURCE -O2 -Iinclude -Itests -Itool/emulation/runtime -fopenmp -c tests/cuda/emulate.c -o "$work/emulate.o"
 
 # fmaf() is one instruction where the CPU has it, with the same result as the function.
 fused=$(grep -qsw fma /proc/cpuinfo && echo -mfma) || fused=

@@ -40,7 +40,7 @@ versus 3 'no problem that both take' "nothing that both take" $good --vs $other 
 # problem, which are checked first, if one of them happens to lie at the same address: one time in 25.
 not_yet='wrong next door to '
 for cheat in memo_by_pointer memo_by_content one_call_for_many k_cache_kept; do
-    versus 1 'wrong while it was timed .* must begin with' "$cheat is caught while it is timed" \
+    versus 1 'wrong while it was timed .* (must begin with|should be)' "$cheat is caught while it is timed" \
         mutants/$cheat.c --vs $other $problem --simulate-clock a=0.5
 done
 not_yet=
@@ -121,7 +121,8 @@ gate INCONCLUSIVE 'quieten' "it is inconclusive where there is too much noise" $
 gate FAIL 'faster than physics' "it fails what is faster than physics" $good --vs $other --simulate-clock a=0.0001
 grep -q '"cheat": true' "$work/gate.json"
 result $? "and calls it a cheat"
-gate FAIL 'wrong while it was timed' "it fails a memoised output" mutants/memo_by_content.c --vs $other --simulate-clock a=0.5
+# The build gate rejects it for its state; the speed gate has to find it out by itself.
+gate FAIL 'wrong while it was timed' "it fails a memoised output" mutants/memo_by_content.c --keep-going --vs $other --simulate-clock a=0.5
 grep -q '"cheat": true' "$work/gate.json"
 result $? "and calls it a cheat, too"
 # prove --vs builds its opponent as bench does.

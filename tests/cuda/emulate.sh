@@ -34,7 +34,7 @@ if [ ! -x "${EMULATED_PROGRAM:-}" ]; then
     # shellcheck disable=SC2086
     [ -x "$cache/emulated_flags" ] ||
         $CC -std=c11 -D_GNU_SOURCE -O1 -Iinclude -Itool tests/cuda/emulated_flags.c $manifest -o "$cache/emulated_flags" -ljansson
-    [ -f "$cache/emulate.o" ] || $CC -std=c11 -D_GNU_SOURCE -O2 -Iinclude -Itests -fopenmp -c tests/cuda/emulate.c -o "$cache/emulate.o"
+    [ -f "$cache/emulate.o" ] || $CC -std=c11 -D_GNU_SOURCE -O2 -Iinclude -Itests -Itool/emulation/runtime -fopenmp -c tests/cuda/emulate.c -o "$cache/emulate.o"
     [ -f "$cache/tensor_core.o" ] || g++ -std=c++17 -O3 -march=native -ffp-contract=off -fno-trapping-math -fno-math-errno -c tool/emulation/runtime/tensor_core.cpp -o "$cache/tensor_core.o"
     "$cache/emulated_flags" "$kernel" "$arch" "$dtype" "$dim" > "$work/manifest.h"
     # nvcc makes one instruction of a product and a sum, where it can; so does g++ then, where the CPU has such an instruction.

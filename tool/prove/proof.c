@@ -415,7 +415,8 @@ static bool run_gates(struct running *running, char *why, size_t why_size)
             snprintf(why, why_size, "%s", store_error(running->options->store));
             return false;
         }
-        bool goes_on = verdict == VERDICT_PASS || (running->options->past_build && proof->candidate.image);
+        bool past_build = running->options->past_build || running->options->keep_going;
+        bool goes_on = verdict == VERDICT_PASS || (past_build && proof->candidate.image);
         if (build && (!draw_seed(proof) || (goes_on && !find_opponent(proof, running->options->store, why, why_size))))
             return false;
         /* What another image passed says nothing about this one. */

@@ -5,7 +5,7 @@
  * - No writable memory once it is loaded. Tables of pointers and the GOT are fine as far as they are read-only after relocation
  *   (RELRO). Two things of the toolchain stay writable unless an image is linked with -z now and -nostartfiles, and are allowed if
  *   nothing else is there: the words of the PLT, and the 16 bytes of the compiler's start-up code, which no other instruction may
- *   touch. The worker takes write access to these away too.
+ *   touch. They stay writable in the worker: a store to an address that was computed could still reach them.
  * - No thread-local memory, no code that runs when it is loaded or unloaded (start_code.c), no IFUNC.
  * - No text relocations, nothing writable and executable, no executable stack, no data in executable segments.
  * - It imports functions of purity_imports.def alone, from the C library, libm, libmvec and libgcc, and exports the entry alone.
