@@ -6,7 +6,7 @@ need g++
 
 cp tests/cuda/simt.cuh "$work/"
 tests/cuda/headers.sh "$work/include"
-$CC -std=c11 -D_GNU_SOURCE -O2 -Iinclude -Itests -fopenmp -c tests/cuda/emulate.c -o "$work/emulate.o"
+$CC -std=c11 -D_GNU_SOURCE -O2 -Iinclude -Itests -Itool/emulation/runtime -fopenmp -c tests/cuda/emulate.c -o "$work/emulate.o"
 
 # fmaf() is one instruction where the CPU has it, with the same result as the function.
 fused=$(grep -qsw fma /proc/cpuinfo && echo -mfma) || fused=
