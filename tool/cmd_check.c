@@ -155,9 +155,8 @@ static void check_problem(struct check *check)
     }
     int threads = attest_context_threads(session->context);
     uint64_t seed = (uint64_t)options->seed;
-    bool made = options->contents
-                    ? exam_make_quick(&check->exam, problem, seed, &check->contents, NULL, threads, why, sizeof why)
-                    : exam_make(&check->exam, problem, seed, NULL, options->rows, threads, why, sizeof why);
+    bool made = options->contents ? exam_make_quick(&check->exam, problem, seed, &check->contents, NULL, threads, why, sizeof why)
+                                  : exam_make(&check->exam, problem, seed, NULL, options->rows, threads, why, sizeof why);
     if (!made) {
         skip_problem(check, VERDICT_INCONCLUSIVE, why);
         return;

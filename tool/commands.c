@@ -62,7 +62,8 @@ const struct command commands[] = {
     {"prove", CMD_PROVE, NEEDS_CONTEXT_AND_WORDS, "KERNEL | FILE ...", "run the gates on a kernel, and say whether it is proven",
      "Takes kernels of the library by name (a pattern with * and ? names several), a C or CUDA source, or a built image (.so; "
      ".cubin or "
-     ".ptx with its manifest), and runs the gates from cheap to costly: build, emulation (CUDA), oracle, memory, determinism, correctness, speed, "
+     ".ptx with its manifest), and runs the gates from cheap to costly: build, emulation (CUDA), oracle, memory, determinism, "
+     "correctness, speed, "
      "profile. "
      "Each ends in PASS, FAIL, INCONCLUSIVE or NOT APPLICABLE, with a sentence. The first failure ends the proof unless "
      "--keep-going is "

@@ -75,7 +75,8 @@ const struct option_spec option_specs[] = {
     {"seconds", "S", "Time each kernel for S seconds on each problem, and at least 3 calls. The default is 0.5.", CMD_BENCH,
      OPTION_SECONDS, FIELD(seconds), 0, 0},
     {"only", "GATES",
-     "Run these gates alone, separated by commas: build, emulation, oracle, memory, determinism, correctness, speed, profile. (What another "
+     "Run these gates alone, separated by commas: build, emulation, oracle, memory, determinism, correctness, speed, profile. "
+     "(What another "
      "gate needs, such as the build, is done without being judged.)",
      CMD_PROVE | CMD_SELFTEST, OPTION_TEXT, FIELD(only), 0, 0},
     {"keep-going", NULL, "Go on after a gate has failed.", CMD_PROVE | CMD_WORKER, OPTION_FLAG, FIELD(keep_going), 0, 0},

@@ -144,8 +144,7 @@ static bool judge_attribute(const struct scan *scan, const char *word, size_t le
     for (int i = 0; i < COUNT_OF(forbidden); i++)
         if (same(word, length, forbidden[i].name) && !(scan->system && strcmp(forbidden[i].name, "weak") == 0))
             return wrong(scan, "the attribute %s %s; a kernel must not have it", forbidden[i].name, forbidden[i].does);
-    return scan->system ||
-           wrong(scan, "the attribute %.*s is not on the list of those that a kernel may have", (int)length, word);
+    return scan->system || wrong(scan, "the attribute %.*s is not on the list of those that a kernel may have", (int)length, word);
 }
 
 /* __attribute__ ((a, b (1, 2))): looks at a and b. */

@@ -77,7 +77,6 @@ inline void doubt_settle()
         doubt_settle_all();
 }
 
-
 void global_access(uint64_t address, uint32_t bytes, const Access &access); /* stops if it is nobody's memory */
 bool is_global(uint64_t address, uint64_t bytes);
 uint64_t memory_allocate(size_t bytes);
