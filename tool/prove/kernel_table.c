@@ -48,7 +48,7 @@ static void call(void (*work)(const attest_task *, void *), const attest_task *t
 {
     if (fixed.is.guard != GUARD_BANDS)
         scratch = scratch_take(wanted, fixed.is.guard, registers_draw());
-    else if (is_thorough) /* an earlier task has left its own there */
+    else if (is_thorough && registers_draw() >> 63) /* else what an earlier task has left there, as it is where nobody looks */
         rubbish_fill(scratch, wanted < FILLED_MOST ? wanted : FILLED_MOST, registers_draw());
     registers_before(is_thorough);
     work(task, scratch);
