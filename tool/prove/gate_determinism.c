@@ -108,9 +108,7 @@ static bool run_once(struct determinism *gate, struct executor *executor, struct
     if (move && !executor_load(executor, slot, &standard->inputs, &execution))
         return stop(gate, standard, &execution);
     executor_poison(executor, slot, EXECUTOR_DRAWN);
-    /* The workspace holds what the run before left there, a byte, or random bits. */
-    bool left = !move && rubbish & 1;
-    execution = executor_run(executor, &slot, 1, left ? EXECUTOR_LEFT : number % 2 ? rubbish : EXECUTOR_DRAWN);
+    execution = executor_run(executor, &slot, 1, number % 2 ? rubbish : EXECUTOR_DRAWN);
     if (execution.end != EXECUTION_DONE)
         return stop(gate, standard, &execution);
     executor_copy(executor, slot, number == 0 ? &standard->first : &standard->again);
