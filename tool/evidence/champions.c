@@ -174,19 +174,6 @@ json_t *champions_list(const json_t *statements)
 
 /* ---- restoring ------------------------------------------------------------------------------------------------------------- */
 
-/* The entry with this digest. */
-static const json_t *find_entry(const json_t *statements, const char *digest)
-{
-    const json_t *entry;
-    size_t index;
-    json_array_foreach(statements, index, entry)
-    {
-        if (text_is(entry, "digest", digest))
-            return entry;
-    }
-    return NULL;
-}
-
 /* The last reign of a kernel in a row of the list; NULL if it never reigned there, or reigns now. */
 static const json_t *earlier_reign(const json_t *row, const char *kernel)
 {
@@ -230,7 +217,7 @@ static bool restore_on(const char *evidence, const json_t *statements, const jso
         const json_t *reign = text_is(row, "device", device) ? earlier_reign(row, kernel) : NULL;
         if (!reign)
             continue;
-        entry = find_entry(statements, text_at(reign, "digest"));
+        entry = statements_find(statements, text_at(reign, "digest"));
         json_add(classes, json_incref(json_object_get(row, "problem_class")));
         json_add(done, json_pack("{s:s, s:s, s:s}", "device", device, "problem_class", text_at(row, "problem_class"), "replaces",
                                  text_at(row, "kernel")));

@@ -66,18 +66,6 @@ json_t *continuation_add(const json_t *base, const json_t *record)
     return combined;
 }
 
-static const json_t *find_entry(const json_t *statements, const char *digest)
-{
-    const json_t *entry;
-    size_t index;
-    json_array_foreach(statements, index, entry)
-    {
-        if (text_is(entry, "digest", digest))
-            return entry;
-    }
-    return NULL;
-}
-
 /* NULL if the entry can be continued by the record, else what speaks against it. */
 static const char *objection(const json_t *entry, const json_t *record)
 {
@@ -104,7 +92,7 @@ json_t *continuation_combine(const json_t *statements, const json_t *entry, char
     const char *continues = text_at(record, "continues");
     if (!json_object_get(record, "continues"))
         return continuation_add(NULL, record);
-    const json_t *earlier = find_entry(statements, continues);
+    const json_t *earlier = statements_find(statements, continues);
     const char *against = objection(earlier, record);
     if (against) {
         snprintf(why, why_size, "%s: %.12s", against, continues);

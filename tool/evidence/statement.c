@@ -30,6 +30,7 @@
 
 #include "dsse.h"
 #include "evidence_folder.h"
+#include "member.h"
 #include "objects.h"
 #include "order.h"
 #include "store.h"
@@ -267,6 +268,18 @@ static json_t *load_locked(const char *evidence, json_t *sums)
     json_decref(ordered);
     json_decref(files);
     return entries;
+}
+
+const json_t *statements_find(const json_t *statements, const char *digest)
+{
+    const json_t *entry;
+    size_t index;
+    json_array_foreach(statements, index, entry)
+    {
+        if (text_is(entry, "digest", digest))
+            return entry;
+    }
+    return NULL;
 }
 
 json_t *statements_load(const char *evidence, char *why, size_t why_size)

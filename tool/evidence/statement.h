@@ -32,6 +32,9 @@ bool statement_append(const char *evidence, const json_t *statement, const char 
  * nothing. A folder that is not there has no statements. NULL and a sentence if memory or the disk fails. */
 json_t *statements_load(const char *evidence, char *why, size_t why_size);
 
+/* The entry of such a list whose line has this digest; NULL if there is none. Borrowed. */
+const json_t *statements_find(const json_t *statements, const char *digest);
+
 /* Sets the problem of an entry; the first one is the one that is told. */
 void set_problem(json_t *entry, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
