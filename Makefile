@@ -73,7 +73,17 @@ $(BUILD)/obj/lib/context.o: include/attest.h $(LIB_SRC) $(wildcard lib/cuda/kern
 $(BUILD)/obj/lib/cuda/table.o: ALL_CFLAGS += $(if $(CUDA_SRC),-DATTEST_CUDA_KERNELS)
 $(BUILD)/obj/lib/cuda/table.o: $(BUILD)/obj/cuda_stems
 $(BUILD)/obj/tool/embedded.o: ALL_CFLAGS += -DEMULATED_DRIVER='"$(EMULATED_DRIVER)"'
-$(BUILD)/obj/tool/embedded.o: $(EMULATED_DRIVER) $(wildcard tool/emulation/device/*) $(wildcard include/*.h suites/*.txt tool/render/*.css templates/*) lib/cuda/kernels/cuda_fwd_scalar.cu
+$(BUILD)/obj/tool/embedded.o: $(EMULATED_DRIVER) $(wildcard tool/emulation/device/*) $(wildcard include/*.h include/attest/*.cuh suites/*.txt tool/render/*.css templates/*) lib/cuda/kernels/cuda_fwd_scalar.cu
+
+# Kernels are compiled from the text that the gates compile, which is preprocessed with the flags of tool/prove/build.c and no others: no
+# macro tells the library's build from the one that is proven. The entry function is for the gates alone, and becomes local.
+KERNEL_TEXT_FLAGS := -std=c11 -D_GNU_SOURCE -DATTEST_STANDALONE -O3 -fPIC -Iinclude
+$(BUILD)/obj/lib/cpu/cpu_fwd_%.o: lib/cpu/cpu_fwd_%.c Makefile
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CC  $<")
+	$(Q)$(CC) $(KERNEL_TEXT_FLAGS) $(call flags_of,$<) -MMD -MP -MF $(@:.o=.d) -MT $@ -E -C $< -o $(@:.o=.i)
+	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -c $(@:.o=.i) -o $@
+	$(Q)$(OBJCOPY) --localize-symbol=attest_cpu_kernel_entry $@
 
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -200,10 +210,11 @@ bench-peers: ## install the peers, time them and attest interleaved, print the t
 
 # ---- install ----------------------------------------------------------------------------------------------------------------
 install: all  ## copy program, libraries, header, pkg-config file and man pages to $(DESTDIR)$(PREFIX)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig \
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/attest $(DESTDIR)$(PREFIX)/lib/pkgconfig \
 	    $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man3
 	install -m755 $(BUILD)/attest $(DESTDIR)$(PREFIX)/bin/attest
 	install -m644 include/attest.h include/attest_kernel.h include/attest_kernel_cuda.h $(DESTDIR)$(PREFIX)/include/
+	install -m644 include/attest/*.cuh $(DESTDIR)$(PREFIX)/include/attest/
 	install -m644 $(STATIC) $(DESTDIR)$(PREFIX)/lib/libattest.a
 	install -m755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/$(notdir $(SHARED))
 	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(PREFIX)/lib/libattest.so.$(SOMAJOR)
@@ -213,8 +224,9 @@ install: all  ## copy program, libraries, header, pkg-config file and man pages 
 	install -m644 docs/attest.3 $(DESTDIR)$(PREFIX)/share/man/man3/attest.3
 
 uninstall:  ## remove what install put there
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/attest include/attest.h include/attest_kernel.h include/attest_kernel_cuda.h lib/libattest.a lib/libattest.so lib/libattest.so.$(SOMAJOR) \
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/attest include/attest.h include/attest_kernel.h include/attest_kernel_cuda.h $(wildcard include/attest/*.cuh) lib/libattest.a lib/libattest.so lib/libattest.so.$(SOMAJOR) \
 	    lib/$(notdir $(SHARED)) lib/pkgconfig/attest.pc share/man/man1/attest.1 share/man/man3/attest.3)
+	@rmdir $(DESTDIR)$(PREFIX)/include/attest 2> /dev/null || true
 
 # ---- housekeeping -----------------------------------------------------------------------------------------------------------
 FORMATTED = $(shell git ls-files '*.c' '*.h' 2>/dev/null)

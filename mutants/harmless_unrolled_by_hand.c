@@ -17,13 +17,13 @@ static float dot_of(const attest_problem *p, const void *q, const void *k)
     switch (p->dim - d) {
     case 7:
         ONE;
-        __attribute__((fallthrough));
+        /* fall through */
     case 6:
         ONE;
-        __attribute__((fallthrough));
+        // fallthrough
     case 5:
         ONE;
-        __attribute__((fallthrough));
+        /* FALLTHRU */
     case 4:
         ONE;
         __attribute__((fallthrough));

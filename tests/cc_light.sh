@@ -9,9 +9,9 @@ plain=
 wide=
 for word in "$@"; do
     case $word in
-    lib/cpu/cpu_fwd_*.c)
-        kernel=${word#lib/cpu/cpu_fwd_}
-        case " ${ATTEST_PLAIN_KERNELS:-} " in *" all "* | *" ${kernel%.c} "*) plain=1 ;; esac
+    *lib/cpu/cpu_fwd_*.[ci])
+        kernel=${word##*lib/cpu/cpu_fwd_}
+        case " ${ATTEST_PLAIN_KERNELS:-} " in *" all "* | *" ${kernel%.[ci]} "*) plain=1 ;; esac
         ;;
     -mavx512f) wide=1 ;;
     esac

@@ -84,7 +84,7 @@ result $? "and they were used"
 
 # ---- as a user does it ----
 if command -v nvcc > /dev/null || ls /usr/local/cuda*/bin/nvcc > /dev/null 2>&1; then
-    check "attest new mine --cuda" "$BUILD/attest" new mine --cuda --out "$work"
+    check "attest new mine --cuda --arch any" "$BUILD/attest" new mine --cuda --arch any --out "$work"
     # test_cuda_build compiles all of it; here two images are enough.
     sed -i -e 's/dims      = .*/dims      = 64/' -e 's/dtypes    = .*/dtypes    = f16/' "$work/mine.cu"
     "$BUILD/attest" prove "$work/mine.cu" --state "$work/state" --only build > "$work/log" 2>&1

@@ -16,7 +16,7 @@ trap 'rm -rf "$work"' EXIT
 
 # A table stands between two lines, <!-- peers table: FILE.json --> and <!-- peers table: end -->; `ladder` is a kind of its own.
 grep -n '^<!-- [a-z]* table: .*\.json -->$' README.md bench/README.md docs/kernels/*.md > "$work/tables"
-echo 1..$(($(wc -l < "$work/tables") + 2))
+echo 1..$(($(wc -l < "$work/tables") + 3))
 
 while IFS=: read -r document line _; do
     marker=$(sed -n "${line}p" "$document")
@@ -35,6 +35,17 @@ done < "$work/tables"
 [ "$(grep -c '^<!-- .* table: end -->$' README.md bench/README.md docs/kernels/*.md | awk -F : '{n += $2} END {print n}')" = \
     "$(wc -l < "$work/tables")" ] && grep -q '^README.md:' "$work/tables" && grep -q '^bench/README.md:' "$work/tables"
 result $? "every table has both of its markers"
+
+# Every wrapper of the device vocabulary has a line in the section of its header, and nothing else has.
+for header in include/attest/*.cuh; do
+    sed -n 's/.*__device__ inline [a-z0-9_]* \([a-z0-9_]*\)(.*/\1/p' "$header" | sort -u | sed "s|^|$(basename "$header") |"
+done | sort > "$work/defined"
+awk '/^## attest\// { sub("## attest/", ""); header = $0; next } /^\| `/ { split($0, cell, "|"); n = split(cell[2], part, "`")
+    for (i = 2; i <= n; i += 2) { sub("[(<].*", "", part[i]); print header, part[i] } }' docs/vocabulary.md | sort > "$work/documented"
+diff "$work/defined" "$work/documented" | sed 's/^/# /' > "$work/differences"
+[ -s "$work/defined" ] && [ ! -s "$work/differences" ]
+result $? "docs/vocabulary.md lists the functions of include/attest"
+head -n 20 "$work/differences"
 
 sed -n '/^```c$/,/^```$/p' README.md | sed '1d;$d' | cmp -s - examples/attention.c
 result $? "the example in README.md is examples/attention.c"

@@ -10,9 +10,18 @@ check_exit 0 "attest new my_kernel --cpu" "$attest" new my_kernel --cpu
 result $? "it writes my_kernel.c and says how to prove it"
 sed 's/\bkernel_cpu\b/my_kernel/g' "$root/templates/kernel_cpu.c" | cmp - my_kernel.c > log 2>&1
 result $? "which is the template under another name"
-check_exit 0 "attest new other --cuda --out" "$attest" new other --cuda --out "$work"
-sed 's/\bcuda_fwd_scalar\b/other/g' "$root/lib/cuda/kernels/cuda_fwd_scalar.cu" | cmp - other.cu > log 2>&1
-result $? "other.cu is the library's scalar kernel under another name"
+# written ARCH SOURCE: what new writes with --arch is this source under another name.
+written() {
+    check_exit 0 "attest new cuda_$1 --cuda --arch $1 --out" "$attest" new "cuda_$1" --cuda --arch "$1" --out "$work"
+    sed "s/\b$(basename "$2" .cu)\b/cuda_$1/g" "$root/$2" | cmp - "cuda_$1.cu" > log 2>&1
+    result $? "cuda_$1.cu is $2 under another name"
+}
+written any lib/cuda/kernels/cuda_fwd_scalar.cu
+written sm_80 templates/kernel_cuda_sm80.cu
+written sm_90a templates/kernel_cuda_sm90.cu
+check_exit 0 "attest new other --cuda" "$attest" new other --cuda
+sed 's/\bcuda_sm_80\b/other/g' cuda_sm_80.cu | cmp - other.cu > log 2>&1
+result $? "without --arch it is that for sm_80"
 check_exit 0 "--json" "$attest" new third --cpu --json
 grep -q '"wrote": "third.c"' out
 result $? "names the file"
@@ -34,6 +43,8 @@ refused 'one NAME' --cpu
 refused 'one NAME' one two --cpu
 refused -- fourth
 refused 'not both' fourth --cpu --cuda
+refused 'for CUDA kernels' fourth --cpu --arch sm_80
+refused 'no template for --arch sm_70' fourth --cuda --arch sm_70
 refused 'cannot be the name' 4th --cpu
 refused 'cannot be the name' '' --cpu
 refused 'cannot be the name' 'a b' --cpu

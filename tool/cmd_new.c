@@ -1,5 +1,5 @@
 /*
- * cmd_new.c - attest new: writes a kernel to begin with. What it writes are kernels themselves, templates/kernel_cpu.c and the
+ * cmd_new.c - attest new: writes a kernel to begin with. What it writes are kernels themselves, those of templates/ and the
  * library's lib/cuda/kernels/cuda_fwd_scalar.cu; the word that is their name is replaced by the new one.
  */
 #include "tool.h"
@@ -15,6 +15,20 @@
 
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 enum { LONGEST_NAME = 64 };
+
+static const struct {
+    const char *arch; /* as --arch names it; the first is the default */
+    const struct embedded *template;
+} cuda_templates[] = {{"sm_80", &embedded_cuda_sm80}, {"sm_90a", &embedded_cuda_sm90}, {"any", &embedded_cuda_scalar}};
+
+/* NULL if there is none of this name. */
+static const struct embedded *cuda_template(const char *arch)
+{
+    for (int i = 0; i < COUNT_OF(cuda_templates); i++)
+        if (!arch || strcmp(arch, cuda_templates[i].arch) == 0)
+            return cuda_templates[i].template;
+    return NULL;
+}
 
 static bool is_of_name(char c)
 {
@@ -65,6 +79,11 @@ enum exit_code cmd_new(struct session *session)
     if (options->cpu == options->cuda)
         return give_up(session, EXIT_USAGE, "such as: attest new my_kernel --cpu",
                        "say which kind of kernel: --cpu (in C) or --cuda (in CUDA C)%s", options->cpu ? ", not both" : "");
+    const struct embedded *template = options->cuda ? cuda_template(options->arch) : &embedded_cpu_template;
+    if (options->arch && !options->cuda)
+        return give_up(session, EXIT_USAGE, "leave it out, or say --cuda", "--arch is for CUDA kernels");
+    if (!template)
+        return give_up(session, EXIT_USAGE, "say sm_80, sm_90a or any", "there is no template for --arch %.40s", options->arch);
     const char *name = options->words[0];
     enum exit_code code = check_name(session, name);
     if (code != EXIT_PASS)
@@ -79,7 +98,7 @@ enum exit_code cmd_new(struct session *session)
                    : give_up(session, EXIT_USAGE, "choose a folder that is there with --out DIR", "%s cannot be written: %s", path,
                              strerror(errno));
     } else {
-        bool written = write_template(file, options->cuda ? &embedded_cuda_template : &embedded_cpu_template, name);
+        bool written = write_template(file, template, name);
         written = fclose(file) == 0 && written;
         if (!written) {
             code = give_up(session, EXIT_LACKING, NULL, "%s could not be written to its end: %s", path, strerror(errno));

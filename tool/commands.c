@@ -90,7 +90,7 @@ const struct command commands[] = {
      "Writes NAME.c (--cpu) or NAME.cu (--cuda): a kernel that is complete, simple and right, and passes the gates as it stands. "
      "An "
      "existing file is not replaced.",
-     "new my_kernel --cpu\nnew my_kernel --cuda", cmd_new},
+     "new my_kernel --cpu\nnew my_kernel --cuda\nnew my_kernel --cuda --arch sm_90a", cmd_new},
     {"evolve", CMD_EVOLVE, NEEDS_CONTEXT_AND_WORDS, "PROBLEM | SUITE ...", "search for a faster kernel, and prove what is found",
      "Begins with a kernel (--kernel; the reigning champion unless it is given), proves it, and lets a proposer change it: one of "
      "the built-in ones, which try values of the constants that the source declares, or any program (--proposer 'COMMAND'), which "

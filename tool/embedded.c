@@ -3,6 +3,12 @@
  */
 #include "embedded.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
 #define EMBED(symbol, path)                                                                                                        \
     __asm__(".section .rodata\n"                                                                                                   \
             ".global embedded_" #symbol ", embedded_" #symbol "_end\n"                                                             \
@@ -14,6 +20,11 @@
 EMBED(attest_h, "include/attest.h");
 EMBED(attest_kernel_h, "include/attest_kernel.h");
 EMBED(attest_kernel_cuda_h, "include/attest_kernel_cuda.h");
+EMBED(ptx_cuh, "include/attest/ptx.cuh");
+EMBED(ptx_sm90_cuh, "include/attest/ptx_sm90.cuh");
+EMBED(mma_sm80_cuh, "include/attest/mma_sm80.cuh");
+EMBED(bulk_sm90_cuh, "include/attest/bulk_sm90.cuh");
+EMBED(simt_cuh, "include/attest/simt.cuh");
 EMBED(emulated_device_h, "tool/emulation/device/emulated_device.h");
 EMBED(cuda_fp16_h, "tool/emulation/device/cuda_fp16.h");
 EMBED(cuda_bf16_h, "tool/emulation/device/cuda_bf16.h");
@@ -25,6 +36,8 @@ EMBED(speed_txt, "suites/speed.txt");
 EMBED(speed_gpu_txt, "suites/speed_gpu.txt");
 EMBED(report_css, "tool/render/report.css");
 EMBED(kernel_cpu_c, "templates/kernel_cpu.c");
+EMBED(kernel_cuda_sm80_cu, "templates/kernel_cuda_sm80.cu");
+EMBED(kernel_cuda_sm90_cu, "templates/kernel_cuda_sm90.cu");
 EMBED(cuda_fwd_scalar_cu, "lib/cuda/kernels/cuda_fwd_scalar.cu");
 
 const struct embedded embedded_headers[] = {
@@ -32,6 +45,14 @@ const struct embedded embedded_headers[] = {
     {"attest_kernel.h", embedded_attest_kernel_h, embedded_attest_kernel_h_end},
     {"attest_kernel_cuda.h", embedded_attest_kernel_cuda_h, embedded_attest_kernel_cuda_h_end},
 };
+const struct embedded embedded_vocabulary[] = {
+    {"attest/ptx.cuh", embedded_ptx_cuh, embedded_ptx_cuh_end},
+    {"attest/ptx_sm90.cuh", embedded_ptx_sm90_cuh, embedded_ptx_sm90_cuh_end},
+    {"attest/mma_sm80.cuh", embedded_mma_sm80_cuh, embedded_mma_sm80_cuh_end},
+    {"attest/bulk_sm90.cuh", embedded_bulk_sm90_cuh, embedded_bulk_sm90_cuh_end},
+    {"attest/simt.cuh", embedded_simt_cuh, embedded_simt_cuh_end},
+};
+const int embedded_vocabulary_count = sizeof embedded_vocabulary / sizeof *embedded_vocabulary;
 const struct embedded embedded_device_headers[] = {
     {"emulated_device.h", embedded_emulated_device_h, embedded_emulated_device_h_end},
     {"cuda_fp16.h", embedded_cuda_fp16_h, embedded_cuda_fp16_h_end},
@@ -47,4 +68,31 @@ const struct embedded embedded_report_style = {"tool/render/report.css", embedde
 const struct embedded embedded_speed_suite = {"suites/speed.txt", embedded_speed_txt, embedded_speed_txt_end};
 const struct embedded embedded_gpu_speed_suite = {"suites/speed_gpu.txt", embedded_speed_gpu_txt, embedded_speed_gpu_txt_end};
 const struct embedded embedded_cpu_template = {"kernel_cpu", embedded_kernel_cpu_c, embedded_kernel_cpu_c_end};
-const struct embedded embedded_cuda_template = {"cuda_fwd_scalar", embedded_cuda_fwd_scalar_cu, embedded_cuda_fwd_scalar_cu_end};
+const struct embedded embedded_cuda_scalar = {"cuda_fwd_scalar", embedded_cuda_fwd_scalar_cu, embedded_cuda_fwd_scalar_cu_end};
+const struct embedded embedded_cuda_sm80 = {"kernel_cuda_sm80", embedded_kernel_cuda_sm80_cu, embedded_kernel_cuda_sm80_cu_end};
+const struct embedded embedded_cuda_sm90 = {"kernel_cuda_sm90", embedded_kernel_cuda_sm90_cu, embedded_kernel_cuda_sm90_cu_end};
+
+static bool write_file(const struct embedded *embedded, const char *folder)
+{
+    char *path = NULL, *slash = strrchr(embedded->name, '/');
+    size_t size = (size_t)(embedded->end - embedded->data);
+    if (slash && asprintf(&path, "%s/%.*s", folder, (int)(slash - embedded->name), embedded->name) > 0 && mkdir(path, 0700) != 0 &&
+        errno != EEXIST) {
+        free(path);
+        return false;
+    }
+    free(path);
+    FILE *file = asprintf(&path, "%s/%s", folder, embedded->name) < 0 ? NULL : fopen(path, "wb");
+    bool written = file && fwrite(embedded->data, 1, size, file) == size;
+    written = file && fclose(file) == 0 && written;
+    free(path);
+    return written;
+}
+
+bool embedded_write(const struct embedded *files, int count, const char *folder)
+{
+    for (int i = 0; i < count; i++)
+        if (!write_file(&files[i], folder))
+            return false;
+    return true;
+}

@@ -80,7 +80,10 @@ const struct option_spec option_specs[] = {
      "gate needs, such as the build, is done without being judged.)",
      CMD_PROVE | CMD_SELFTEST, OPTION_TEXT, FIELD(only), 0, 0},
     {"keep-going", NULL, "Go on after a gate has failed.", CMD_PROVE | CMD_WORKER, OPTION_FLAG, FIELD(keep_going), 0, 0},
-    {"thorough", NULL, "Draw three times as many problems for the correctness gate. A proof that is recorded always does.",
+    {"thorough", NULL,
+     "Draw three times as many problems for the correctness gate, and give the emulation gate three times its time. A proof that "
+     "is "
+     "recorded always does.",
      CMD_PROVE, OPTION_FLAG, FIELD(thorough), 0, 0},
     {"policy", "NAME=N,...",
      "Prove by other numbers than those of the policy, such as cover_rows=300,large_rounds=0 for a first look. The record names "
@@ -111,6 +114,10 @@ const struct option_spec option_specs[] = {
      OPTION_INTEGER, FIELD(max_gpu_seconds), 1, 1000000},
     {"cpu", NULL, "A kernel in C.", CMD_NEW, OPTION_FLAG, FIELD(cpu), 0, 0},
     {"cuda", NULL, "A kernel in CUDA C.", CMD_NEW | CMD_WORKER, OPTION_FLAG, FIELD(cuda), 0, 0},
+    {"arch", "ARCH",
+     "With --cuda: sm_80 (tensor cores by mma.sync, copies by cp.async; the default) and sm_90a (wgmma, TMA, a producer warp) "
+     "use the device vocabulary; any is without tensor cores, and takes every problem.",
+     CMD_NEW, OPTION_TEXT, FIELD(arch), 0, 0},
     {"mutants", "DIR", "Where the mutants are. The default is mutants.", CMD_SELFTEST, OPTION_TEXT, FIELD(mutants), 0, 0},
     {"sample", "N",
      "Run only N of the mutants, drawn from the seed, with at least one for every kind and gate. The whole folder takes several "

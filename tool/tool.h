@@ -80,6 +80,7 @@ struct options {
     int64_t rows;       /* 0: not given */
     double seconds;
     bool cpu, cuda;
+    const char *arch; /* NULL: not given */
     bool keep_going;
     bool record, missing;
     bool thorough;

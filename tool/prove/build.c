@@ -176,16 +176,8 @@ static const char *header_folder(void)
         return NULL;
     }
     atexit(remove_carried);
-    for (int i = 0; i < embedded_header_count; i++) {
-        char path[128];
-        snprintf(path, sizeof path, "%s/%s", carried, embedded_headers[i].name);
-        FILE *file = fopen(path, "wb");
-        if (!file)
-            return NULL;
-        fwrite(embedded_headers[i].data, 1, (size_t)(embedded_headers[i].end - embedded_headers[i].data), file);
-        if (fclose(file) != 0)
-            return NULL;
-    }
+    if (!embedded_write(embedded_headers, embedded_header_count, carried))
+        return NULL;
     return carried;
 }
 
@@ -380,11 +372,12 @@ void build_ignore_rules(void)
     rules_ignored = true;
 }
 
-/* Preprocesses the source into a file of `work`, once in this process, and judges the text. */
+/* Preprocesses the source into a file of `work`, once in this process, and judges the text. Comments stay: one that says that a case
+ * falls through keeps the compiler from warning of it. */
 static bool preprocess(const char *source, const char *flags, const char *work, const char *text, char *log, size_t log_size)
 {
     enum { MOST_TEXT = 256 << 20 };
-    const char *words[] = {"-Wdate-time", "-E", source, "-o", text, NULL};
+    const char *words[] = {"-Wdate-time", "-E", "-C", source, "-o", text, NULL};
     char key[DIGEST_TEXT], why[640];
     size_t size;
     build_key(source, flags, -1, key);

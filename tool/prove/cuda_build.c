@@ -248,29 +248,19 @@ static void describe_space(struct work *work)
 /* ---- building
  * ----------------------------------------------------------------------------------------------------------------------- */
 
-/* The folder with attest_kernel_cuda.h: that of the source tree, or one with the copies that the program carries. */
+/* The folder with attest_kernel_cuda.h and the device vocabulary: that of the source tree, or one with the copies that the program
+ * carries. */
 static char *header_folder(const struct proof *proof)
 {
     if (access("include/attest_kernel_cuda.h", R_OK) == 0)
         return strdup("include");
     char *folder = gate_path(proof, "include");
-    if (!folder || (mkdir(folder, 0700) != 0 && errno != EEXIST)) {
-        free(folder);
-        return NULL;
-    }
-    for (int i = 0; i < embedded_header_count; i++) {
-        char *path = gate_path(proof, "include/%s", embedded_headers[i].name);
-        FILE *file = path ? fopen(path, "wb") : NULL;
-        bool written =
-            file && fwrite(embedded_headers[i].data, 1, (size_t)(embedded_headers[i].end - embedded_headers[i].data), file);
-        written = file && fclose(file) == 0 && written;
-        free(path);
-        if (!written) {
-            free(folder);
-            return NULL;
-        }
-    }
-    return folder;
+    if (folder && (mkdir(folder, 0700) == 0 || errno == EEXIST) &&
+        embedded_write(embedded_headers, embedded_header_count, folder) &&
+        embedded_write(embedded_vocabulary, embedded_vocabulary_count, folder))
+        return folder;
+    free(folder);
+    return NULL;
 }
 
 /* An image that was built elsewhere, beside the index like the others. */

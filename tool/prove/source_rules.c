@@ -512,7 +512,26 @@ static bool read_directive(struct scan *scan)
     return good;
 }
 
-bool source_rules_check(const char *text, const char *system, char *why, size_t why_size)
+/* Comments of preprocessed text, in place: blanks and line ends stay. */
+static void erase_comments(char *text)
+{
+    for (char *at = text; *at;) {
+        if (*at == '"' || *at == '\'') {
+            at += skip_quoted(at) - at;
+        } else if (at[0] == '/' && at[1] == '/') {
+            for (; *at && *at != '\n'; at++)
+                *at = ' ';
+        } else if (at[0] == '/' && at[1] == '*') {
+            const char *end = strstr(at + 2, "*/");
+            for (end = end ? end + 2 : at + strlen(at); at < end; at++)
+                *at = *at == '\n' ? '\n' : ' ';
+        } else {
+            at++;
+        }
+    }
+}
+
+static bool check_text(const char *text, const char *system, char *why, size_t why_size)
 {
     struct scan scan = {.at = text, .folder = system, .file = "the source", .why = why, .why_size = why_size};
     bool good = true, start = true;
@@ -552,5 +571,17 @@ bool source_rules_check(const char *text, const char *system, char *why, size_t 
     }
     for (int i = 0; i < scan.seen_count; i++)
         free(scan.seen[i]);
+    return good;
+}
+
+bool source_rules_check(const char *text, const char *system, char *why, size_t why_size)
+{
+    char *bare = strdup(text);
+    if (bare)
+        erase_comments(bare);
+    else
+        snprintf(why, why_size, "out of memory for the text of the source");
+    bool good = bare && check_text(bare, system, why, why_size);
+    free(bare);
     return good;
 }

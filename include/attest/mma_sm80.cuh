@@ -1,0 +1,1 @@
+../../lib/cuda/kernels/mma_sm80.cuh

@@ -1,0 +1,1 @@
+../../lib/cuda/kernels/ptx_sm90.cuh
