@@ -122,7 +122,9 @@ static void read_marker(struct rewriting *r)
     int number, used = 0;
     stop = stop ? stop : r->end;
     copy(r, stop < r->end ? stop + 1 : stop);
-    if (sscanf(line, "# %d \"%n", &number, &used) == 1 && used) {
+    char start[32]; /* sscanf looks for the end of its text first */
+    snprintf(start, sizeof start, "%.*s", (int)(stop - line < 31 ? stop - line : 31), line);
+    if (sscanf(start, "# %d \"%n", &number, &used) == 1 && used) {
         const char *name = line + used, *quote = memchr(name, '"', (size_t)(stop - name));
         if (!quote)
             return;

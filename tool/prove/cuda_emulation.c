@@ -3,7 +3,7 @@
  *
  * Every image is preprocessed with the macros that nvcc has, rewritten (tool/emulation/rewrite.h), and compiled by a C++ compiler
  * (ATTEST_CXX, or g++) with the instrumentation of ThreadSanitizer, whose functions the emulated device has. Images with the same
- * text are compiled once.
+ * text are compiled once, and none before a problem needs it: a candidate that the first problem rejects costs one image.
  */
 #include "cuda_emulation.h"
 
@@ -25,11 +25,15 @@
 
 enum { MOST_IMAGES = 256, MOST_WORDS = 96, COMPILE_SECONDS = 240, LOG_SIZE = 1 << 14 };
 
+enum { IMAGE_TEXT, IMAGE_TAKEN, IMAGE_MADE };
+
 struct emulated_image {
     struct cuda_configuration configuration;
     char name[80]; /* of its files, without an ending */
     char digest[DIGEST_TEXT];
     int same; /* the first image with the same text */
+    int group;
+    atomic_int state;
     enum verdict verdict;
     char why[512];
 };
@@ -64,19 +68,12 @@ static bool write_bytes(const char *folder, const char *name, const char *data, 
     return written;
 }
 
-static bool write_embedded(const char *folder, const struct embedded *file)
-{
-    return write_bytes(folder, file->name, file->data, (size_t)(file->end - file->data));
-}
-
 static bool write_files(const char *folder)
 {
-    bool good = mkdir(folder, 0700) == 0 || errno == EEXIST;
-    for (int i = 0; i < embedded_header_count; i++)
-        good = good && write_embedded(folder, &embedded_headers[i]);
-    for (int i = 0; i < embedded_device_header_count; i++)
-        good = good && write_embedded(folder, &embedded_device_headers[i]);
-    return good && write_embedded(folder, &embedded_emulated_driver);
+    return (mkdir(folder, 0700) == 0 || errno == EEXIST) && embedded_write(embedded_headers, embedded_header_count, folder) &&
+           embedded_write(embedded_vocabulary, embedded_vocabulary_count, folder) &&
+           embedded_write(embedded_device_headers, embedded_device_header_count, folder) &&
+           embedded_write(&embedded_emulated_driver, 1, folder);
 }
 
 static char *read_file(const char *folder, const char *name, const char *ending, size_t *size)
@@ -227,28 +224,30 @@ static void compile_image(const char *folder, struct emulated_image *image)
     snprintf(image->why, sizeof image->why, "it does not compile for the emulated device: %.400s", line);
 }
 
-static bool write_index(const struct proof *proof, const char *folder, const struct emulated_image *images, int count, char *index)
+static bool write_index(const struct proof *proof, const struct cuda_emulation *emulation, int group, const char *index)
 {
     json_t *head = cuda_index_head(proof->candidate.name, proof->manifest), *list = json_object();
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < emulation->images; i++) {
+        const struct emulated_image *image = &emulation->list[i];
         char name[64], file[96];
-        cuda_configuration_name(&images[i].configuration, name, sizeof name);
-        snprintf(file, sizeof file, "%s.so", images[images[i].same].name);
-        json_t *entry = cuda_index_image(&images[i].configuration, i, file, "", 0);
+        if (image->group != group)
+            continue;
+        cuda_configuration_name(&image->configuration, name, sizeof name);
+        snprintf(file, sizeof file, "%s.so", emulation->list[image->same].name);
+        json_t *entry = cuda_index_image(&image->configuration, i, file, "", 0);
         json_put(entry, "emulated", json_true());
         json_put(list, name, entry);
     }
     json_put(head, "images", list);
     bool written = json_dump_file(head, index, JSON_INDENT(1)) == 0;
-    (void)folder;
     json_decref(head);
     return written;
 }
 
-static void list_devices(struct cuda_emulation *emulation, const struct emulated_image *images, int count)
+static void list_devices(struct cuda_emulation *emulation)
 {
-    for (int i = 0; i < count; i++) {
-        int number = cuda_limits[images[i].configuration.arch].number;
+    for (int i = 0; i < emulation->images; i++) {
+        int number = cuda_limits[emulation->list[i].configuration.arch].number;
         bool known = false;
         for (int n = 0; n < emulation->device_count; n++)
             known = known || emulation->devices[n] == number;
@@ -257,44 +256,81 @@ static void list_devices(struct cuda_emulation *emulation, const struct emulated
     }
 }
 
-static enum verdict build_images(const struct proof *proof, struct cuda_emulation *emulation, struct emulated_image *images,
-                                 int count, char *why, size_t why_size)
+static int find_group(const struct cuda_emulation *emulation, uint32_t dtype, int dim)
 {
-    int threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    for (int i = 0; i < emulation->group_count; i++)
+        if (emulation->groups[i].dtype == dtype && emulation->groups[i].dim == dim)
+            return i;
+    return -1;
+}
+
+/* False if there are more than there is room for. */
+static bool list_groups(struct cuda_emulation *emulation)
+{
+    for (int i = 0; i < emulation->images; i++) {
+        const struct cuda_configuration *image = &emulation->list[i].configuration;
+        int found = find_group(emulation, image->dtype, image->dim);
+        if (found < 0) {
+            if (emulation->group_count == EMULATION_MOST_GROUPS)
+                return false;
+            found = emulation->group_count++;
+            emulation->groups[found] = (struct emulation_group){.dtype = image->dtype, .dim = image->dim, .verdict = -1};
+        }
+        emulation->list[i].group = found;
+    }
+    return true;
+}
+
+int cuda_emulation_group(const struct proof *proof, const struct cuda_emulation *emulation, const attest_problem *problem)
+{
+    return find_group(emulation, problem->dtype, cuda_manifest_instance(proof->manifest, problem));
+}
+
+const struct cuda_configuration *cuda_emulation_image(const struct cuda_emulation *emulation, int group, int device)
+{
+    const struct cuda_configuration *found = NULL;
+    for (int i = 0; i < emulation->images; i++) {
+        const struct cuda_configuration *image = &emulation->list[i].configuration;
+        if (emulation->list[i].group == group && (!found || (image->tile == 0 && cuda_limits[image->arch].number == device)))
+            found = image;
+    }
+    return found;
+}
+
+static enum verdict make_texts(const struct proof *proof, struct cuda_emulation *emulation, char *why, size_t why_size)
+{
+    const int threads = (int)sysconf(_SC_NPROCESSORS_ONLN), count = emulation->images;
+    struct emulated_image *images = emulation->list;
 #pragma omp parallel for schedule(dynamic) num_threads(threads > 0 ? threads : 1)
     for (int i = 0; i < count; i++)
         make_text(proof, emulation->folder, &images[i]);
-    for (int i = 0; i < count; i++)
-        for (images[i].same = 0; strcmp(images[images[i].same].digest, images[i].digest) != 0 && images[i].same < i;)
-            images[i].same++;
-#pragma omp parallel for schedule(dynamic) num_threads(threads > 0 ? threads : 1)
-    for (int i = 0; i < count; i++)
-        if (images[i].same == i && images[i].verdict == VERDICT_PASS)
-            compile_image(emulation->folder, &images[i]);
     for (int i = 0; i < count; i++) {
-        if (images[i].same == i)
-            emulation->different[emulation->compiled++] = images[i].configuration;
         if (images[i].verdict != VERDICT_PASS) {
             snprintf(why, why_size, "%s", images[i].why);
             return images[i].verdict;
         }
+        for (images[i].same = 0; strcmp(images[images[i].same].digest, images[i].digest) != 0 && images[i].same < i;)
+            images[i].same++;
+        if (images[i].same == i)
+            emulation->telling[emulation->different++] = images[i].configuration;
     }
-    emulation->images = count;
-    list_devices(emulation, images, count);
-    return VERDICT_PASS;
+    list_devices(emulation);
+    if (list_groups(emulation))
+        return VERDICT_PASS;
+    snprintf(why, why_size, "it has images of more than %d pairs of dtype and dim", EMULATION_MOST_GROUPS);
+    return VERDICT_INCONCLUSIVE;
 }
 
-enum verdict cuda_emulation_build(const struct proof *proof, struct cuda_emulation *emulation, char *why, size_t why_size)
+enum verdict cuda_emulation_prepare(const struct proof *proof, struct cuda_emulation *emulation, char *why, size_t why_size)
 {
     double begin = now();
-    *emulation =
-        (struct cuda_emulation){.folder = gate_path(proof, "emulation"), .index = gate_path(proof, "emulation/index.json")};
-    struct emulated_image *images = calloc(MOST_IMAGES, sizeof *images);
+    *emulation = (struct cuda_emulation){.folder = gate_path(proof, "emulation")};
     struct cuda_configuration *configurations = calloc(MOST_IMAGES, sizeof *configurations);
     enum verdict verdict = VERDICT_INCONCLUSIVE;
     snprintf(why, why_size, "out of memory");
-    emulation->different = calloc(MOST_IMAGES, sizeof *emulation->different);
-    int count = images && configurations && emulation->different && emulation->folder && emulation->index
+    emulation->list = calloc(MOST_IMAGES, sizeof *emulation->list);
+    emulation->telling = calloc(MOST_IMAGES, sizeof *emulation->telling);
+    int count = emulation->list && configurations && emulation->telling && emulation->folder
                     ? cuda_manifest_images(proof->manifest, proof->candidate.dtype, configurations, MOST_IMAGES, why, why_size)
                     : -1;
     if (count > 0 && embedded_emulated_driver.end == embedded_emulated_driver.data)
@@ -303,33 +339,82 @@ enum verdict cuda_emulation_build(const struct proof *proof, struct cuda_emulati
     if (count > 0 && !write_files(emulation->folder))
         snprintf(why, why_size, "%s cannot be written", emulation->folder), count = -1;
     for (int i = 0; i < count; i++) {
-        images[i].configuration = configurations[i];
-        snprintf(images[i].name, sizeof images[i].name, "image_%d", i);
+        emulation->list[i].configuration = configurations[i];
+        snprintf(emulation->list[i].name, sizeof emulation->list[i].name, "image_%d", i);
     }
+    emulation->images = count > 0 ? count : 0;
     if (count > 0)
-        verdict = build_images(proof, emulation, images, count, why, why_size);
-    if (verdict == VERDICT_PASS && !write_index(proof, emulation->folder, images, count, emulation->index)) {
-        snprintf(why, why_size, "%s cannot be written", emulation->index);
-        verdict = VERDICT_INCONCLUSIVE;
-    }
+        verdict = make_texts(proof, emulation, why, why_size);
     emulation->seconds = now() - begin;
-    free(images);
     free(configurations);
     return verdict;
 }
 
+static void compile_or_wait(struct cuda_emulation *emulation, struct emulated_image *image)
+{
+    const struct timespec moment = {.tv_nsec = 10000000};
+    int state = IMAGE_TEXT;
+    if (atomic_compare_exchange_strong(&image->state, &state, IMAGE_TAKEN)) {
+        double begin = now();
+        compile_image(emulation->folder, image);
+        atomic_fetch_add(&emulation->compiled, 1);
+        atomic_store(&image->state, IMAGE_MADE);
+#pragma omp critical(emulation_seconds)
+        emulation->seconds += now() - begin;
+    }
+    while (atomic_load(&image->state) != IMAGE_MADE)
+        nanosleep(&moment, NULL);
+}
+
+static void take_images(struct cuda_emulation *emulation, int group, bool wait)
+{
+    for (int i = 0; i < emulation->images; i++) {
+        struct emulated_image *image = &emulation->list[emulation->list[i].same];
+        if (emulation->list[i].group == group && (wait || atomic_load(&image->state) == IMAGE_TEXT))
+            compile_or_wait(emulation, image);
+    }
+}
+
+enum verdict cuda_emulation_compile(const struct proof *proof, struct cuda_emulation *emulation, int number, char *why,
+                                    size_t why_size)
+{
+    struct emulation_group *group = &emulation->groups[number];
+    if (atomic_load(&group->verdict) < 0) {
+        take_images(emulation, number, false);
+        take_images(emulation, number, true);
+    }
+#pragma omp critical(emulation_group)
+    if (atomic_load(&group->verdict) < 0) {
+        enum verdict verdict = VERDICT_PASS;
+        group->index = gate_path(proof, "emulation/index_%d.json", number);
+        for (int i = 0; i < emulation->images; i++)
+            if (emulation->list[i].group == number && emulation->list[emulation->list[i].same].verdict != VERDICT_PASS)
+                verdict = emulation->list[emulation->list[i].same].verdict;
+        if (verdict == VERDICT_PASS && (!group->index || !write_index(proof, emulation, number, group->index)))
+            verdict = VERDICT_INCONCLUSIVE;
+        atomic_store(&group->verdict, (int)verdict);
+    }
+    snprintf(why, why_size, "%s cannot be written", emulation->folder);
+    for (int i = 0; i < emulation->images; i++)
+        if (emulation->list[i].group == number && emulation->list[emulation->list[i].same].verdict != VERDICT_PASS)
+            snprintf(why, why_size, "%s", emulation->list[emulation->list[i].same].why);
+    return (enum verdict)atomic_load(&group->verdict);
+}
+
 void cuda_emulation_free(struct cuda_emulation *emulation)
 {
+    for (int i = 0; i < emulation->group_count; i++)
+        free(emulation->groups[i].index);
     free(emulation->folder);
-    free(emulation->index);
-    free(emulation->different);
+    free(emulation->list);
+    free(emulation->telling);
     *emulation = (struct cuda_emulation){0};
 }
 
 /* ---- workers ----------------------------------------------------------------------------------------------------------- */
 
-struct executor *cuda_emulation_open(const struct proof *proof, const struct cuda_emulation *emulation, int compute, int order,
-                                     struct execution *execution)
+struct executor *cuda_emulation_open(const struct proof *proof, const struct cuda_emulation *emulation, int group, int compute,
+                                     int order, struct execution *execution)
 {
     char path[700], device[40], seed[48], fixed[40];
     snprintf(path, sizeof path, "LD_LIBRARY_PATH=%s", emulation->folder);
@@ -337,7 +422,7 @@ struct executor *cuda_emulation_open(const struct proof *proof, const struct cud
     snprintf(seed, sizeof seed, "EMULATED_SEED=%" PRIu64, proof->seed);
     snprintf(fixed, sizeof fixed, "EMULATED_ORDER=%d", order);
     const char *environment[] = {path, device, seed, order >= 0 ? fixed : NULL, NULL};
-    struct executor_spec spec = {.image = emulation->index,
+    struct executor_spec spec = {.image = emulation->groups[group].index,
                                  .device = "cuda",
                                  .emulated = true,
                                  .threads = 1,
@@ -351,8 +436,7 @@ struct executor *cuda_emulation_open(const struct proof *proof, const struct cud
 /* "file.cuh:12" of an address in an image. Wrappers of single instructions are of no interest: the line that calls them is. */
 static void source_line(const char *image, const char *address, char *text, size_t size)
 {
-    static const char *const wrappers[] = {"ptx",   "mma_sm80",   "simt.cuh",   "emulated_device",
-                                           "mma.h", "attest_ptx", "attest_mma", "attest_simt"};
+    static const char *const wrappers[] = {"ptx", "mma_sm80", "bulk_sm90", "simt.cuh", "emulated_device", "mma.h"};
     char log[LOG_SIZE], where[64], *rest = NULL;
     snprintf(where, sizeof where, "0x%s", address);
     char *argv[] = {text_of("addr2line"), text_of("-i"), text_of("-e"), text_of(image), where, NULL};
@@ -373,11 +457,13 @@ static void source_line(const char *image, const char *address, char *text, size
     }
 }
 
-/* The line behind a mark, as a sentence. */
+/* The line behind the last of the marks, as a sentence. */
 static bool find_line(struct executor *executor, const char *mark, char *text, size_t size, bool *unknown)
 {
     static const char not_known[] = "UNKNOWN ";
     const char *found = strstr(executor_printed(executor), mark);
+    for (const char *next = found; next; next = strstr(next + 1, mark))
+        found = next;
     char line[2048], image[600] = "";
     *unknown = false;
     if (!found)

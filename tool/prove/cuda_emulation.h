@@ -5,33 +5,57 @@
 #ifndef ATTEST_CUDA_EMULATION_H
 #define ATTEST_CUDA_EMULATION_H
 
+#include <stdatomic.h>
+
 #include "cuda_manifest.h"
 #include "executor.h"
 #include "verdict.h"
 
 struct proof;
 
-enum { EMULATION_ORDERS = 5, EMULATION_MOST_DEVICES = 8 };
+enum { EMULATION_ORDERS = 5, EMULATION_MOST_DEVICES = 8, EMULATION_MOST_GROUPS = 64 };
 
-struct cuda_emulation {
-    char *folder; /* with the driver and the images */
-    char *index;  /* of the images (cuda_index.h) */
-    int images, compiled;
-    struct cuda_configuration *different; /* [compiled] the first image of each text */
-    int devices[EMULATION_MOST_DEVICES];  /* compute capabilities that the images are for: 80, 90 */
-    int device_count;
-    double seconds; /* that compiling took */
+/* The images of one dtype and dim, which problems choose from. */
+struct emulation_group {
+    uint32_t dtype;
+    int dim;
+    char *index;        /* of its images (cuda_index.h); NULL until they are compiled */
+    atomic_int verdict; /* -1 until they are compiled */
 };
 
-/* Compiles every image of the candidate for the emulated device. PASS; NOT APPLICABLE, with the line, for what cannot be emulated;
- * INCONCLUSIVE if something is missing here. */
-enum verdict cuda_emulation_build(const struct proof *proof, struct cuda_emulation *emulation, char *why, size_t why_size);
+struct emulated_image;
+struct cuda_emulation {
+    char *folder;          /* with the driver and the images */
+    int images, different; /* images, and those with a text of their own */
+    atomic_int compiled;
+    struct emulated_image *list;        /* [images] */
+    struct cuda_configuration *telling; /* [different] the first image of each text */
+    struct emulation_group groups[EMULATION_MOST_GROUPS];
+    int group_count;
+    int devices[EMULATION_MOST_DEVICES]; /* compute capabilities that the images are for: 80, 90 */
+    int device_count;
+    double seconds; /* that compiling took, of all threads */
+};
+
+/* Preprocesses and rewrites every image of the candidate for the emulated device. PASS; NOT APPLICABLE, with the line, for what cannot
+ * be emulated; INCONCLUSIVE if something is missing here. */
+enum verdict cuda_emulation_prepare(const struct proof *proof, struct cuda_emulation *emulation, char *why, size_t why_size);
 void cuda_emulation_free(struct cuda_emulation *emulation);
 
-/* A worker on the emulated device of this compute capability. `order` is one of EMULATION_ORDERS, or -1: a new one for every
- * launch. */
-struct executor *cuda_emulation_open(const struct proof *proof, const struct cuda_emulation *emulation, int compute, int order,
-                                     struct execution *execution);
+/* The group of a problem that the manifest takes, or -1. */
+int cuda_emulation_group(const struct proof *proof, const struct cuda_emulation *emulation, const attest_problem *problem);
+
+/* The image of a group that most problems run on a device. */
+const struct cuda_configuration *cuda_emulation_image(const struct cuda_emulation *emulation, int group, int device);
+
+/* Compiles the images of a group, if that is not done yet; several threads share the work. Verdicts as above. */
+enum verdict cuda_emulation_compile(const struct proof *proof, struct cuda_emulation *emulation, int group, char *why,
+                                    size_t why_size);
+
+/* A worker on the emulated device of this compute capability, with the images of a group that is compiled. `order` is one of
+ * EMULATION_ORDERS, or -1: a new one for every launch. */
+struct executor *cuda_emulation_open(const struct proof *proof, const struct cuda_emulation *emulation, int group, int compute,
+                                     int order, struct execution *execution);
 
 /* What the emulated device said of a hazard, with lines of the source for addresses; false if it said nothing. *unknown: it met an
  * instruction that it does not have, and the text says where. */

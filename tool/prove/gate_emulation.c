@@ -1,16 +1,21 @@
 /*
  * gate_emulation.c - the emulation gate: races and waits are right under every order the hardware may choose.
  *
- * A CUDA candidate is compiled for the emulated device (cuda_emulation.h) and runs there problems of three kinds, most telling
- * first: more key blocks than three times the ring of stages, more tiles than four times the blocks that are resident, and keys in
- * pieces, for each image that differs from the others; every feature that the manifest does not refuse; and problems of the suite, drawn by the seed, until the time of the policy
- * is over. Each runs in every order (side by side, last first, first first, shuffled; copies late and early) and has to give the
- * same bits, which are judged against the oracle. What the emulated device checks on the way is at the head of its clocks.cpp.
+ * A CUDA candidate is compiled for the emulated device (cuda_emulation.h) and runs there problems of two kinds (emulation_problems.h)
+ * that share the time of the policy: small ones that cover all fields of a problem, in two orders each, and larger ones in which rings
+ * of stages and grids go round, in every order (side by side, last first, first first, shuffled; copies late and early). All orders
+ * have to give the same bits, which are judged against the oracle; wrong numbers are diagnosed there as the oracle gate does. What the emulated device checks on the way is at the head of its
+ * clocks.cpp. An image is compiled when the first problem needs it.
  *
- * details: device (compute capabilities), images, compiled, orders, problems [{problem, device, verdict, note}], launches, accesses,
- * compile_seconds, left_out (problems that did not fit).
+ * Every feature that the manifest takes, every dtype, dim and architecture has to be in a problem that was run: the gate takes up to
+ * LATEST times its time for that, and is INCONCLUSIVE if it is not enough.
+ *
+ * details: devices (compute capabilities), images, different, compiled, compile_seconds, orders, problems [{problem, contents, seed,
+ * device, orders, verdict, note}], refused (problems that the library does not take), launches, accesses, left_out (larger problems that
+ * did not fit), not_run (features), diagnosis (of wrong numbers, as in the oracle gate; null: none).
  */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,29 +23,46 @@
 #include <unistd.h>
 
 #include "cuda_emulation.h"
+#include "emulation_problems.h"
 #include "examine.h"
 #include "gate.h"
-#include "random.h"
+#include "observed.h"
+#include "stages.h"
 
-enum { MOST_TASKS = 400, MOST_WORKERS = 16, SEED_STREAM = 71 };
+enum { MOST_WORKERS = 16, FIRST_COVERING = 8, COVERING_ORDERS = 2, LATEST = 3, ENOUGH_REFUSED = 12 };
 
 struct task {
-    char text[ATTEST_PROBLEM_TEXT];
-    attest_problem problem;
-    int device;
-    enum verdict verdict; /* NOT APPLICABLE: refused by the library, or not run */
+    struct emulation_problem of;
+    int orders;
+    enum verdict verdict; /* NOT APPLICABLE: refused by the library */
     bool run;
-    char note[640];
+    bool observed[COVERING_FIELDS];
+    char note[900];
+};
+
+/* What the problems that were run had. */
+struct met {
+    uint64_t flags;
+    int refused[64]; /* problems with a flag that the library refused */
+    bool groups[EMULATION_MOST_GROUPS], devices[EMULATION_MOST_DEVICES], o32, dimv;
 };
 
 struct emulated_gate {
     struct proof *proof;
     struct cuda_emulation emulation;
-    struct task *tasks;
-    int count, next;
-    double begin, seconds;
-    bool over, unknown;
-    int failed; /* task, or -1 */
+    struct emulation_problems *problems;
+    double seconds;
+    int threads;
+    double spent[EMULATION_KINDS];
+    bool ended[EMULATION_KINDS];
+    int taken[EMULATION_KINDS];
+    struct met met;
+    json_t *list;      /* of problems that were run */
+    json_t *diagnosis; /* of the first wrong numbers; NULL: none */
+    int right, refused;
+    bool unknown, failed;
+    enum verdict verdict; /* of the failure, and its sentence */
+    char sentence[1200];
     int64_t launches, accesses;
 };
 
@@ -51,101 +73,90 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* ---- problems ---------------------------------------------------------------------------------------------------------- */
+/* ---- what has to be run ------------------------------------------------------------------------------------------------ */
 
-static bool add_task(struct emulated_gate *gate, const char *text, int device)
+static void note_met(struct emulated_gate *gate, const struct emulation_problem *of)
 {
-    attest_problem problem;
-    if (gate->count == MOST_TASKS || attest_problem_parse(text, &problem, NULL, 0) != ATTEST_OK ||
-        !gate_takes(gate->proof, &problem))
-        return false;
-    for (int i = 0; i < gate->count; i++)
-        if (gate->tasks[i].device == device && strcmp(gate->tasks[i].text, text) == 0)
-            return false;
-    struct task *task = &gate->tasks[gate->count++];
-    *task = (struct task){.problem = problem, .device = device, .verdict = VERDICT_NOT_APPLICABLE};
-    snprintf(task->text, sizeof task->text, "%s", text);
-    return true;
+    struct met *met = &gate->met;
+    met->flags |= of->problem.flags;
+    met->groups[of->group] = true;
+    met->o32 = met->o32 || of->problem.dtype_o != of->problem.dtype;
+    met->dimv = met->dimv || of->problem.dim_v != of->problem.dim;
+    for (int i = 0; i < gate->emulation.device_count; i++)
+        met->devices[i] = met->devices[i] || gate->emulation.devices[i] == of->device;
 }
 
-/* Adds a problem with as many of the words behind it as the kernel takes; with its LSE if it writes one. */
-static void add_with(struct emulated_gate *gate, int device, const char *base, const char *words)
+struct words {
+    char *text;
+    size_t size, used;
+};
+
+__attribute__((format(printf, 2, 3))) static void add_words(struct words *words, const char *format, ...)
 {
-    char text[ATTEST_PROBLEM_TEXT];
-    snprintf(text, sizeof text, "%s%s:lse", base, words);
-    if (add_task(gate, text, device))
-        return;
-    snprintf(text, sizeof text, "%s%s", base, words);
-    add_task(gate, text, device);
+    va_list arguments;
+    va_start(arguments, format);
+    if (words->used && words->used < words->size)
+        words->used += (size_t)snprintf(words->text + words->used, words->size - words->used, ", ");
+    if (words->used < words->size)
+        words->used += (size_t)vsnprintf(words->text + words->used, words->size - words->used, format, arguments);
+    va_end(arguments);
 }
 
-static void design(struct emulated_gate *gate, const struct cuda_configuration *image, int round)
+/* Whether the manifest takes some problem with a feature. */
+static bool takes_feature(const struct emulated_gate *gate, const struct cuda_feature *feature)
 {
-    static const char *const features[] = {
-        ":causal",      ":causal:br", ":wl=37:wr=5:br", ":softcap=7.5", ":alibi",      ":bias",
-        ":sink:causal", ":lens",      ":o=f32",         ":layout=bshd", ":scale=-0.3", ":invariant",
-    };
-    const int64_t *n = image->numbers;
-    const int tile_kv = (int)n[CUDA_TILE_KV], stages = n[CUDA_STAGES] > 0 ? (int)n[CUDA_STAGES] : 1,
-              few = n[CUDA_ROWS_MOST] ? 1 : (int)n[CUDA_TILE_Q] / 2 + 3, device = cuda_limits[image->arch].number;
-    const char *dtype = cuda_dtype_name(image->dtype);
-    char base[160], words[64];
-    if (round == 0) { /* the ring goes round */
-        snprintf(base, sizeof base, "fwd:%s:b1:hq2:hkv1:sq%d:skv%d:d%d", dtype, few, tile_kv * (3 * stages + 2) + 5, image->dim);
-        add_with(gate, device, base, "");
-    } else if (round == 1) { /* the grid goes round, with tiles of all lengths */
-        bool persistent = gate->proof->manifest->launch == ATTEST_LAUNCH_PERSISTENT;
-        snprintf(base, sizeof base, "fwd:%s:b%d:hq2:hkv1:sq%d:skv%d:d%d", dtype, persistent ? 13 : 2, few, tile_kv + 9, image->dim);
-        add_with(gate, device, base, ":causal:br");
-    } else if (round == 2) { /* one tile: keys are cut into pieces, of which no row sees the last */
-        snprintf(base, sizeof base, "fwd:%s:b1:h1:sq3:skv%d:d%d", dtype, 5 * tile_kv + 5, image->dim);
-        add_with(gate, device, base, ":causal");
-        add_with(gate, device, base, "");
-    } else if (round == 3) {
-        snprintf(base, sizeof base, "fwd:%s:b2:hq2:hkv1:sq%d:skv%d:d%d", dtype, few, tile_kv + 9, image->dim);
-        snprintf(words, sizeof words, ":page=16,%d:lens", 2 * ((tile_kv + 9 + 15) / 16) + 3);
-        add_with(gate, device, base, words);
-        snprintf(words, sizeof words, ":varlenq=%d:varlenkv=%d:causal", 2 * few - few / 3, 2 * (tile_kv + 9) - 11);
-        add_with(gate, device, base, words);
-        snprintf(words, sizeof words, ":page=%d,4", tile_kv + 8);
-        add_with(gate, device, base, words);
-        snprintf(base, sizeof base, "fwd:%s:b2:h2:sq%d:skv%d:d%d", dtype, few, 3, image->dim - 8);
-        add_with(gate, device, base, "");
-    } else if (round - 4 < COUNT_OF(features)) {
-        snprintf(base, sizeof base, "fwd:%s:b1:hq2:hkv1:sq%d:skv%d:d%d", dtype, few, tile_kv + 9, image->dim);
-        add_with(gate, device, base, features[round - 4]);
+    static const struct {
+        const char *word, *text;
+    } values[] = {
+        {"wl", "wl=3"},       {"wr", "wr=3"}, {"softcap", "softcap=2"}, {"varlenq", "varlenq=2"}, {"varlenkv", "varlenkv=40"},
+        {"page", "page=64,4"}};
+    const char *word = feature->word;
+    for (int i = 0; i < COUNT_OF(values); i++)
+        word = strcmp(values[i].word, word) == 0 ? values[i].text : word;
+    for (int i = 0; i < gate->emulation.group_count; i++) {
+        attest_problem problem;
+        char text[ATTEST_PROBLEM_TEXT];
+        snprintf(text, sizeof text, "fwd:%s:b2:h2:sq1:skv40:d%d:%s", cuda_dtype_name(gate->emulation.groups[i].dtype),
+                 gate->emulation.groups[i].dim, word);
+        if (attest_problem_parse(text, &problem, NULL, 0) == ATTEST_OK && gate_takes(gate->proof, &problem))
+            return true;
     }
+    return false;
 }
 
-static double work_of(const attest_problem *p)
+/* Writes what is missing, separated by commas; returns whether anything is. */
+static bool list_missing(const struct emulated_gate *gate, char *text, size_t size)
 {
-    return (double)p->batch * (double)p->heads_q * (double)(p->seq_q + 8) * (double)(p->seq_kv + 8) * (double)(p->dim + p->dim_v);
-}
-
-/* Problems of the suite that are small enough, in an order that the seed draws. */
-static void draw_suite(struct emulated_gate *gate)
-{
-    const struct problem_list *suite = &gate->proof->suite;
-    const double most = 3e7;
-    for (int n = 0; n < 4 * suite->count; n++) {
-        uint64_t bits = random_bits(gate->proof->seed, SEED_STREAM, (uint64_t)n);
-        const struct problem_entry *entry = &suite->entries[bits % (uint64_t)suite->count];
-        if (work_of(&entry->problem) <= most)
-            add_task(gate, entry->text, gate->emulation.devices[(bits >> 32) % (uint64_t)gate->emulation.device_count]);
+    const struct cuda_manifest *manifest = gate->proof->manifest;
+    const struct met *met = &gate->met;
+    struct words words = {text, size, 0};
+    text[0] = '\0';
+    for (int i = 0; i < cuda_feature_count; i++)
+        if (!(met->flags & cuda_features[i].flag) && takes_feature(gate, &cuda_features[i]) &&
+            met->refused[__builtin_ctzll(cuda_features[i].flag)] < ENOUGH_REFUSED)
+            add_words(&words, "%s", cuda_features[i].said);
+    bool narrow = false;
+    for (int i = 0; i < gate->emulation.group_count; i++) {
+        const struct emulation_group *group = &gate->emulation.groups[i];
+        narrow = narrow || group->dtype != ATTEST_F32;
+        if (!met->groups[i])
+            add_words(&words, "%s with dim %d", cuda_dtype_name(group->dtype), group->dim);
     }
+    for (int i = 0; i < gate->emulation.device_count; i++)
+        if (!met->devices[i])
+            add_words(&words, "compute capability %d.%d", gate->emulation.devices[i] / 10, gate->emulation.devices[i] % 10);
+    if (narrow && !manifest->refuses_o32 && !met->o32)
+        add_words(&words, "an O of another type than Q");
+    if (manifest->padding && !manifest->refuses_dimv && !met->dimv)
+        add_words(&words, "a dim_v that differs from dim");
+    return words.used > 0;
 }
 
-static bool list_tasks(struct emulated_gate *gate)
+/* What the library never takes with this kernel, whatever its manifest says, cannot be run. */
+static void note_refused(struct emulated_gate *gate, const attest_problem *problem)
 {
-    enum { ROUNDS = 17 };
-    gate->tasks = calloc(MOST_TASKS, sizeof *gate->tasks);
-    for (int round = 0; gate->tasks && round < ROUNDS; round++)
-        for (int i = 0; i < gate->emulation.compiled; i++)
-            if (gate->emulation.different[i].tile == 0)
-                design(gate, &gate->emulation.different[i], round);
-    if (gate->tasks)
-        draw_suite(gate);
-    return gate->count > 0;
+    for (int bit = 0; bit < 64; bit++)
+        gate->met.refused[bit] += (int)(problem->flags >> bit & 1);
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------------- */
@@ -156,17 +167,62 @@ static void fail(struct task *task, const char *sentence)
     snprintf(task->note, sizeof task->note, "%s", sentence);
 }
 
-/* One problem in every order. False if the worker is gone. */
-static bool run_task(struct emulated_gate *gate, struct task *task, struct executor *executor, uint64_t seed)
+/* With what the emulated device noted, which may be the cause. */
+static void fail_with_note(struct task *task, const char *sentence, struct executor *executor)
 {
+    char why[400];
+    fail(task, sentence);
+    if (cuda_emulation_torn(executor, why, sizeof why))
+        snprintf(task->note, sizeof task->note, "%.230s; it may be that %.380s", sentence, why);
+}
+
+/* Asks the stage oracle, on the emulated device and by the problem that came out wrong, which stage is the first to go wrong, and adds
+ * its answer to the note. It chooses inputs of its own: if all stages are right with those, there is nothing to add. */
+static void diagnose(struct emulated_gate *gate, struct task *task, struct executor *executor)
+{
+    struct diagnosis diagnosis;
+    char why[400], *folder = gate_path(gate->proof, "emulation");
+    bool mine = false;
+#pragma omp critical(emulated_tasks)
+    if (!gate->proof->terse && !gate->failed && !gate->diagnosis)
+        mine = (gate->diagnosis = json_null()) != NULL;
+    if (mine && stages_diagnose(stages_subject(executor), &task->of.problem, task->of.seed, folder, &diagnosis, why, sizeof why)) {
+        if (diagnosis.wrong) {
+            size_t used = strlen(task->note);
+            diagnosis_sentence(&diagnosis, why, sizeof why);
+            snprintf(task->note + used, sizeof task->note - used, "; %s", why);
+            gate->diagnosis = diagnosis_json(&diagnosis);
+        }
+        diagnosis_free(&diagnosis);
+    }
+    free(folder);
+}
+
+/* Judges the bits of the first order, before others are run. */
+static bool judge_first(struct task *task, struct exam *exam, struct outputs *first, struct executor *executor)
+{
+    struct finding finding = {0};
+    task->verdict = exam_judge(exam, first, &finding);
+    snprintf(task->note, sizeof task->note, "%s", finding.what);
+    if (task->verdict == VERDICT_FAIL)
+        fail_with_note(task, finding.what, executor);
+    if (task->verdict == VERDICT_INCONCLUSIVE) /* the inputs tell little of the numbers; races were looked for all the same */
+        task->verdict = VERDICT_PASS;
+    return task->verdict == VERDICT_PASS;
+}
+
+/* One problem in its orders. False if the worker is gone. */
+static bool run_task(struct emulated_gate *gate, struct task *task, struct executor *executor)
+{
+    const struct emulation_problem *of = &task->of;
     struct exam exam;
     struct outputs first = {0}, again = {0};
     struct execution execution;
-    struct finding finding;
     char why[640];
     const int slot = 0;
     bool there = true;
-    if (!exam_make(&exam, &task->problem, seed, NULL, 0, 1, why, sizeof why))
+    if (of->kind == EMULATION_COVERING ? !exam_make_quick(&exam, &of->problem, of->seed, &of->contents, NULL, 1, why, sizeof why)
+                                       : !exam_make(&exam, &of->problem, of->seed, NULL, 0, 1, why, sizeof why))
         return true;
     if (!outputs_make(&first, &exam.inputs) || !outputs_make(&again, &exam.inputs))
         goto out;
@@ -177,7 +233,7 @@ static bool run_task(struct emulated_gate *gate, struct task *task, struct execu
             fail(task, execution.sentence);
         goto out;
     }
-    for (int order = 0; order < EMULATION_ORDERS; order++) {
+    for (int order = 0; order < task->orders; order++) {
         struct outputs *outputs = order ? &again : &first;
         executor_poison(executor, slot, 0xff);
         execution = executor_run(executor, &slot, 1, 0x5a + order);
@@ -197,18 +253,17 @@ static bool run_task(struct emulated_gate *gate, struct task *task, struct execu
         }
         executor_copy(executor, slot, outputs);
         if (order && !outputs_equal(&first, &again)) {
-            fail(task, "the bits depend on the order of warps and copies");
-            if (cuda_emulation_torn(executor, why, sizeof why))
-                fail(task, why);
+            fail_with_note(task, "the bits depend on the order of warps and copies, or on what was in shared memory before",
+                           executor);
             goto out;
         }
+        if (!order && !judge_first(task, &exam, &first, executor)) {
+            diagnose(gate, task, executor);
+            goto out;
+        }
+        if (!order && of->kind == EMULATION_COVERING)
+            observed_fields(&exam, of->row, task->observed);
     }
-    task->verdict = exam_judge(&exam, &first, &finding);
-    snprintf(task->note, sizeof task->note, "%s", finding.what);
-    if (task->verdict == VERDICT_FAIL && cuda_emulation_torn(executor, why, sizeof why))
-        fail(task, why);
-    if (task->verdict == VERDICT_INCONCLUSIVE) /* the inputs tell little of the numbers; races were looked for all the same */
-        task->verdict = VERDICT_PASS;
 out:
     outputs_free(&first);
     outputs_free(&again);
@@ -232,119 +287,192 @@ static void end_worker(struct emulated_gate *gate, struct executor *executor)
     executor_close(executor, NULL);
 }
 
-static int take_task(struct emulated_gate *gate)
+/* The kind that had less of the time; a few small problems come first, because they reject most of what is wrong. */
+static bool take_kind(struct emulated_gate *gate, enum emulation_kind kind, struct task *task)
 {
-    int taken = -1;
+    gate->ended[kind] = gate->ended[kind] || !emulation_problems_next(gate->problems, kind, &task->of);
+    gate->taken[kind] += !gate->ended[kind];
+    task->orders = kind == EMULATION_COVERING ? COVERING_ORDERS : EMULATION_ORDERS;
+    return !gate->ended[kind];
+}
+
+/* Of the time for problems; compiling is not counted. */
+static double seconds_passed(const struct emulated_gate *gate)
+{
+    return (gate->spent[EMULATION_COVERING] + gate->spent[EMULATION_TELLING]) / gate->threads;
+}
+
+static bool take_task(struct emulated_gate *gate, struct task *task)
+{
+    char missing[32];
+    bool taken = false;
+    *task = (struct task){.verdict = VERDICT_NOT_APPLICABLE};
 #pragma omp critical(emulated_tasks)
     {
-        gate->over = gate->over || now() - gate->begin > gate->seconds;
-        if (!gate->over && gate->failed < 0 && gate->next < gate->count)
-            taken = gate->next++;
+        double passed = seconds_passed(gate);
+        bool over = passed > gate->seconds && (!list_missing(gate, missing, sizeof missing) || passed > LATEST * gate->seconds);
+        enum emulation_kind kind =
+            gate->taken[EMULATION_COVERING] < FIRST_COVERING || gate->spent[EMULATION_COVERING] <= gate->spent[EMULATION_TELLING]
+                ? EMULATION_COVERING
+                : EMULATION_TELLING;
+        if (!over && !gate->failed)
+            taken = take_kind(gate, kind, task) || take_kind(gate, 1 - kind, task);
     }
     return taken;
 }
 
-/* A worker for each device that this thread meets. */
+static void add_result(struct emulated_gate *gate, const struct task *task, double seconds)
+{
+    const struct emulation_problem *of = &task->of;
+    char text[ATTEST_PROBLEM_TEXT] = "", contents[CONTENTS_TEXT] = "";
+    attest_problem_print(&of->problem, text, sizeof text);
+    if (of->kind == EMULATION_COVERING)
+        contents_print(&of->contents, contents);
+#pragma omp critical(emulated_tasks)
+    {
+        gate->spent[of->kind] += seconds;
+        gate->right += task->run && task->verdict == VERDICT_PASS;
+        if (!task->run && task->verdict == VERDICT_NOT_APPLICABLE) {
+            gate->refused++;
+            note_refused(gate, &of->problem);
+        }
+        if (task->run) {
+            json_add(gate->list, json_pack("{s:s, s:s, s:I, s:i, s:i, s:s, s:s, s:f}", "problem", text, "contents", contents,
+                                           "seed", (json_int_t)of->seed, "device", of->device, "orders", task->orders, "verdict",
+                                           verdict_name(task->verdict), "note", task->note, "seconds", seconds));
+            note_met(gate, of);
+            emulation_problems_mark(gate->problems, of, task->observed);
+        }
+        if (!gate->failed && (task->verdict == VERDICT_FAIL || task->verdict == VERDICT_INCONCLUSIVE)) {
+            gate->failed = true;
+            gate->verdict = task->verdict;
+            snprintf(gate->sentence, sizeof gate->sentence, "%.750s, on %.200s%s%.120s (seed %" PRIu64 ")", task->note, text,
+                     *contents ? " with " : "", contents, of->seed);
+        }
+    }
+}
+
+/* Images that do not compile end the gate. */
+static bool has_images(struct emulated_gate *gate, int group)
+{
+    char why[512];
+    enum verdict verdict = cuda_emulation_compile(gate->proof, &gate->emulation, group, why, sizeof why);
+    if (verdict == VERDICT_PASS)
+        return true;
+#pragma omp critical(emulated_tasks)
+    if (!gate->failed) {
+        gate->failed = true;
+        gate->verdict = verdict;
+        snprintf(gate->sentence, sizeof gate->sentence, "%s", why);
+    }
+    return false;
+}
+
+/* A worker for each device and group of images that this thread meets. */
 static void work(struct emulated_gate *gate)
 {
-    struct executor *executors[EMULATION_MOST_DEVICES] = {0};
-    for (int n; (n = take_task(gate)) >= 0;) {
-        struct task *task = &gate->tasks[n];
+    struct executor *executors[EMULATION_MOST_GROUPS][EMULATION_MOST_DEVICES] = {{0}};
+    struct task task;
+    while (take_task(gate, &task)) {
         struct execution execution;
         int device = 0;
-        while (gate->emulation.devices[device] != task->device)
+        while (gate->emulation.devices[device] != task.of.device)
             device++;
-        if (!executors[device])
-            executors[device] = cuda_emulation_open(gate->proof, &gate->emulation, task->device, -1, &execution);
-        if (!executors[device]) {
-            task->verdict = execution.end == EXECUTION_LACKING ? VERDICT_INCONCLUSIVE : VERDICT_FAIL;
-            snprintf(task->note, sizeof task->note, "%s", execution.sentence);
-        } else if (!run_task(gate, task, executors[device], gate->proof->seed + (uint64_t)n)) {
-            end_worker(gate, executors[device]);
-            executors[device] = NULL;
+        if (!has_images(gate, task.of.group))
+            break;
+        double begin = now();
+        struct executor **executor = &executors[task.of.group][device];
+        if (!*executor)
+            *executor = cuda_emulation_open(gate->proof, &gate->emulation, task.of.group, task.of.device, -1, &execution);
+        if (!*executor) {
+            task.verdict = execution.end == EXECUTION_LACKING ? VERDICT_INCONCLUSIVE : VERDICT_FAIL;
+            snprintf(task.note, sizeof task.note, "%s", execution.sentence);
+        } else if (!run_task(gate, &task, *executor)) {
+            end_worker(gate, *executor);
+            *executor = NULL;
         }
-#pragma omp critical(emulated_tasks)
-        if ((task->verdict == VERDICT_FAIL || task->verdict == VERDICT_INCONCLUSIVE) && (gate->failed < 0 || n < gate->failed))
-            gate->failed = n;
+        add_result(gate, &task, now() - begin);
     }
-    for (int i = 0; i < EMULATION_MOST_DEVICES; i++)
-        end_worker(gate, executors[i]);
+    for (int group = 0; group < EMULATION_MOST_GROUPS; group++)
+        for (int i = 0; i < EMULATION_MOST_DEVICES; i++)
+            end_worker(gate, executors[group][i]);
 }
 
 /* ---- the gate ---------------------------------------------------------------------------------------------------------- */
 
-static void describe(const struct emulated_gate *gate, struct gate_result *result, int *right, int *left_out)
+static void describe(const struct emulated_gate *gate, struct gate_result *result, const char *missing)
 {
-    json_t *problems = json_array();
-    *right = *left_out = 0;
-    for (int i = 0; i < gate->count; i++) {
-        const struct task *task = &gate->tasks[i];
-        *right += task->run && task->verdict == VERDICT_PASS;
-        *left_out += i >= gate->next;
-        if (task->run)
-            json_add(problems, json_pack("{s:s, s:i, s:s, s:s}", "problem", task->text, "device", task->device, "verdict",
-                                         verdict_name(task->verdict), "note", task->note));
-    }
+    const struct cuda_emulation *emulation = &gate->emulation;
     json_t *devices = json_array();
-    for (int i = 0; i < gate->emulation.device_count; i++)
-        json_add(devices, json_integer(gate->emulation.devices[i]));
+    for (int i = 0; i < emulation->device_count; i++)
+        json_add(devices, json_integer(emulation->devices[i]));
     json_put(result->details, "devices", devices);
-    json_put(result->details, "images", json_integer(gate->emulation.images));
-    json_put(result->details, "compiled", json_integer(gate->emulation.compiled));
-    json_put(result->details, "compile_seconds", json_real(gate->emulation.seconds));
+    json_put(result->details, "images", json_integer(emulation->images));
+    json_put(result->details, "different", json_integer(emulation->different));
+    json_put(result->details, "compiled", json_integer(emulation->compiled));
+    json_put(result->details, "compile_seconds", json_real(emulation->seconds));
     json_put(result->details, "orders", json_integer(EMULATION_ORDERS));
-    json_put(result->details, "problems", problems);
+    json_put(result->details, "problems", json_incref(gate->list));
+    json_put(result->details, "refused", json_integer(gate->refused));
     json_put(result->details, "launches", json_integer(gate->launches));
     json_put(result->details, "accesses", json_integer(gate->accesses));
-    json_put(result->details, "left_out", json_integer(*left_out));
+    json_put(result->details, "left_out", json_integer(emulation_problems_left(gate->problems)));
+    json_put(result->details, "not_run", json_string(missing));
+    json_put(result->details, "diagnosis", gate->diagnosis ? json_incref(gate->diagnosis) : json_null());
 }
 
 static void conclude(struct emulated_gate *gate, struct gate_result *result)
 {
-    int right, left_out;
-    char rest[96] = "";
-    describe(gate, result, &right, &left_out);
-    const struct task *failed = gate->failed >= 0 ? &gate->tasks[gate->failed] : NULL;
-    if (left_out)
-        snprintf(rest, sizeof rest, "; %d more problems did not fit in %.0f s", left_out, gate->seconds);
-    if (failed && gate->unknown)
-        gate_say(result, VERDICT_NOT_APPLICABLE, "it uses PTX outside of the vocabulary that is emulated: %.480s", failed->note);
-    else if (failed)
-        gate_say(result, failed->verdict, "%.480s, on %.140s", failed->note, failed->text);
-    else if (!right)
+    char rest[96] = "", missing[300];
+    const int left = emulation_problems_left(gate->problems);
+    bool incomplete = list_missing(gate, missing, sizeof missing);
+    describe(gate, result, missing);
+    if (left)
+        snprintf(rest, sizeof rest, "; %d larger problems did not fit in %.0f s", left, gate->seconds);
+    if (gate->failed && gate->unknown)
+        gate_say(result, VERDICT_NOT_APPLICABLE, "it uses PTX outside of the vocabulary that is emulated: %.900s", gate->sentence);
+    else if (gate->failed)
+        gate_say(result, gate->verdict, "%s", gate->sentence);
+    else if (!gate->right)
         gate_say(result, VERDICT_INCONCLUSIVE, "nothing was run in emulation%s", rest);
+    else if (incomplete)
+        gate_say(
+            result, VERDICT_INCONCLUSIVE,
+            "the manifest takes what no problem of %.0f s in emulation had: %.300s; refuse it there, or give more time (--policy "
+            "emulation_seconds=%.0f)",
+            seconds_passed(gate), missing, 4 * gate->seconds);
     else
         gate_say(result, VERDICT_PASS,
                  "no race, no wait for what does not come, nothing read that was not written: %d problems in %d orders, %" PRId64
                  " launches, %" PRId64 " million accesses checked in %.0f s%s",
-                 right, EMULATION_ORDERS, gate->launches, gate->accesses / 1000000, now() - gate->begin, rest);
+                 gate->right, EMULATION_ORDERS, gate->launches, gate->accesses / 1000000, seconds_passed(gate), rest);
 }
 
 void gate_emulation(struct proof *proof, struct gate_result *result)
 {
-    struct emulated_gate gate = {.proof = proof, .failed = -1, .seconds = proof->policy.emulation_seconds};
+    struct emulated_gate gate = {.proof = proof, .seconds = proof->policy.emulation_seconds, .list = json_array()};
     char why[512];
     if (!proof->candidate.cuda) {
         gate_say(result, VERDICT_NOT_APPLICABLE, "a kernel for CPUs has no device code");
-        return;
-    }
-    if (!proof->candidate.source || !proof->manifest) {
+    } else if (!proof->candidate.source || !proof->manifest) {
         gate_say(result, VERDICT_NOT_APPLICABLE, "it was built elsewhere: without its source it cannot be emulated");
-        return;
-    }
-    enum verdict verdict = cuda_emulation_build(proof, &gate.emulation, why, sizeof why);
-    gate.begin = now();
-    if (verdict != VERDICT_PASS) {
-        gate_say(result, verdict, "%s", why);
-    } else if (!list_tasks(&gate)) {
-        gate_say(result, VERDICT_NOT_APPLICABLE, "it takes none of the problems that are emulated");
     } else {
-        int threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
-        threads = threads < 1 ? 1 : threads > MOST_WORKERS ? MOST_WORKERS : threads;
-#pragma omp parallel num_threads(threads)
-        work(&gate);
-        conclude(&gate, result);
+        enum verdict verdict = cuda_emulation_prepare(proof, &gate.emulation, why, sizeof why);
+        gate.problems = verdict == VERDICT_PASS ? emulation_problems_make(proof, &gate.emulation) : NULL;
+        if (verdict != VERDICT_PASS) {
+            gate_say(result, verdict, "%s", why);
+        } else if (!gate.problems) {
+            gate_say(result, VERDICT_INCONCLUSIVE, "out of memory");
+        } else {
+            int threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
+            gate.threads = threads < 1 ? 1 : threads > MOST_WORKERS ? MOST_WORKERS : threads;
+#pragma omp parallel num_threads(gate.threads)
+            work(&gate);
+            conclude(&gate, result);
+        }
+        emulation_problems_free(gate.problems);
+        cuda_emulation_free(&gate.emulation);
     }
-    free(gate.tasks);
-    cuda_emulation_free(&gate.emulation);
+    json_decref(gate.list);
+    json_decref(gate.diagnosis);
 }

@@ -4,7 +4,7 @@
  * Every byte of shared memory has the last write and the reads since, each as (agent, time). An access is a race unless the clock of
  * the one who begins it is ahead of all that it conflicts with: barriers, mbarriers and waits are what moves clocks (release,
  * acquire). So a race is seen whatever order the threads ran in. Bytes are kept in chunks of 16 as long as they are all accessed
- * alike, which copies and products do.
+ * alike, which copies and products do; a chunk that is accessed by words, halves or bytes has a cell for each of those.
  *
  * What was written by the generic proxy can be read or overwritten by the asynchronous one (bulk copies, wgmma) only behind a
  * proxy fence on the way: the second half of a clock says what is.
@@ -18,14 +18,21 @@ namespace emulation
 Agents agents;
 bool proxies;
 
+#if defined(__x86_64__)
+__attribute__((target_clones("default", "arch=x86-64-v3"), optimize("O3")))
+#endif
+static void
+join_range(Time *to, const Time *from, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        to[i] = to[i] > from[i] ? to[i] : from[i];
+}
+
 static void join_times(std::vector<Time> &own, const std::vector<Time> &other)
 {
     if (own.size() < other.size())
         own.resize(other.size());
-    Time *to = own.data();
-    const Time *from = other.data();
-    for (size_t i = 0, count = other.size(); i < count; i++)
-        to[i] = to[i] > from[i] ? to[i] : from[i];
+    join_range(own.data(), other.data(), other.size());
 }
 
 void Clock::join(const Clock &other)
@@ -43,38 +50,35 @@ void Clock::clear()
 
 struct Event {
     Time time; /* 0: none */
-    int16_t thread;
-    uint16_t what;
-    int32_t agent;
+    int32_t agent, thread;
     Site site;
+    const char *what;
 };
 
 struct Cell {
     Event write, read; /* the only read, or */
     uint32_t reads;    /* a list of them */
+    uint32_t writers;  /* a list of stores before `write` that are not ordered with it, and stored the same */
     bool async, atomic, barrier, atomic_read;
 };
 
+constexpr uint32_t CHUNK = 16;
 struct Chunk {
     Cell whole;
-    uint32_t parts; /* sixteen cells, if they differ */
+    uint32_t parts; /* if they differ: sixteen cells, of which every `grain`th is in use */
+    uint32_t grain;
 };
 
-constexpr uint32_t CHUNK = 16;
+struct Reads {
+    std::vector<Event> events;
+    size_t full; /* when to look which of them still matter */
+};
+constexpr size_t FEW_READS = 16;
+
 static std::vector<Chunk> chunks[MOST_BLOCKS];
 static std::vector<Cell> parts;
-static std::vector<std::vector<Event>> lists;
+static std::vector<Reads> lists;
 static std::vector<uint32_t> free_lists, free_parts;
-static std::vector<const char *> words;
-
-static uint16_t word_of(const char *what)
-{
-    for (size_t i = 0; i < words.size(); i++)
-        if (words[i] == what)
-            return (uint16_t)i;
-    words.push_back(what);
-    return (uint16_t)(words.size() - 1);
-}
 
 static uint32_t list_new()
 {
@@ -90,8 +94,10 @@ static uint32_t list_new()
 void shared_reset(int count, uint32_t bytes)
 {
     parts.clear();
-    lists.assign(1, {});
+    lists.resize(std::max(lists.size(), (size_t)1));
     free_lists.clear();
+    for (uint32_t i = 1; i < lists.size(); i++)
+        free_lists.push_back(i);
     free_parts.clear();
     for (int rank = 0; rank < count; rank++)
         chunks[rank].assign((bytes + CHUNK - 1) / CHUNK, Chunk{});
@@ -107,17 +113,20 @@ static std::string race_text(uint32_t offset, const Event &before, bool wrote, c
     char text[700];
     snprintf(text, sizeof text,
              "a race on shared address %u: %s (%s%s) and %s that %s it (%s%s) are not ordered by a barrier, a wait or a fence",
-             SHARED_BASE + offset, now.what, thread_text(now.thread).c_str(), site_text(now.site).c_str(), words[before.what],
+             SHARED_BASE + offset, now.what, thread_text(now.thread).c_str(), site_text(now.site).c_str(), before.what,
              wrote ? "wrote" : "read", thread_text(before.thread).c_str(), site_text(before.site).c_str());
     return text;
 }
 
-/* A write over what a wgmma reads. */
-static void overwrite(uint32_t offset, const Event &read, const Access &now)
+/* A write over what a wgmma reads. A store that changes nothing is none. A copy makes the product of no use, and its result must not
+ * be used: a kernel may multiply what is about to be overwritten, for nobody. */
+static void overwrite(int rank, uint32_t offset, uint32_t span, const Event &read, const Access &now)
 {
-    if (now.agent < agents.copies) /* as above: other values show in the result, because products are computed late */
-        return;
-    product_torn(read.agent - agents.products, read.time, race_text(offset, read, false, now));
+    const std::string text = race_text(offset, read, false, now);
+    if (now.agent < agents.copies)
+        doubt_add(shared_bytes_of(Place{rank, offset}), span, text);
+    else
+        product_torn(read.agent - agents.products, read.time, now.site, text);
 }
 
 [[noreturn]] static void race(uint32_t offset, const Event &before, bool wrote, const Access &now)
@@ -129,58 +138,109 @@ static void overwrite(uint32_t offset, const Event &read, const Access &now)
  * used. */
 static void note_unwritten(uint32_t offset, const Access &now)
 {
-    static int said;
-    if (said++ < 4)
-        fprintf(stderr, "torn: %s reads shared address %u, which nothing was written to (%s%s) [%s]\n", now.what,
-                SHARED_BASE + offset, thread_text(now.thread).c_str(), site_text(now.site).c_str(), image->path);
+    char text[300];
+    snprintf(text, sizeof text, "%s reads shared address %u, which nothing was written to (%s%s)", now.what, SHARED_BASE + offset,
+             thread_text(now.thread).c_str(), site_text(now.site).c_str());
+    note_torn(now.site, Site{}, text);
+}
+
+/* The last write, or one that stored the same and is ordered before the access; NULL if none is. */
+static const Event *ordered_write(const Cell &cell, const std::vector<Time> &known)
+{
+    if (cell.write.time <= known[(size_t)cell.write.agent])
+        return &cell.write;
+    if (cell.writers)
+        for (const Event &one : lists[cell.writers].events)
+            if (one.time <= known[(size_t)one.agent])
+                return &one;
+    return nullptr;
+}
+
+static bool is_behind(const Event &read, const Access &now, const Cell &cell)
+{
+    return read.time <= now.clock->known[(size_t)read.agent] || (cell.atomic_read && now.atomic);
+}
+
+static void check_reads(int rank, uint32_t offset, uint32_t span, const Cell &cell, const Access &now)
+{
+    const Event *reads = cell.reads ? lists[cell.reads].events.data() : &cell.read;
+    const size_t count = cell.reads ? lists[cell.reads].events.size() : cell.read.time ? 1 : 0;
+    for (size_t i = 0; i < count; i++)
+        if (!is_behind(reads[i], now, cell)) {
+            if (!is_product(reads[i]))
+                race(offset, reads[i], false, now);
+            overwrite(rank, offset, span, reads[i], now);
+        }
 }
 
 static void check_cell(int rank, uint32_t offset, uint32_t span, Cell &cell, const Access &now)
 {
-    const std::vector<Time> &known = now.clock->known;
     if (cell.barrier)
         stop("%s%s touches shared address %u, where an mbarrier is", now.what, site_text(now.site).c_str(), SHARED_BASE + offset);
-    const Event &write = cell.write;
     const bool both_atomic = cell.atomic && now.atomic;
     const bool product = now.agent >= agents.products && now.agent < agents.barriers;
-    if (!write.time && !now.write && product)
-        return product_torn(now.agent - agents.products, now.time, "a wgmma reads shared memory that nothing was written to");
-    if (!write.time && !now.write)
+    if (!cell.write.time && !now.write)
         return note_unwritten(offset, now);
-    if (write.time > known[(size_t)write.agent] && !both_atomic) {
-        /* Warpgroups may each clear the same rows and then multiply them: the stores are all the same. */
-        if (product && write.agent < agents.copies)
+    const Event *write = cell.write.time ? ordered_write(cell, now.clock->known) : &cell.write;
+    if (!write && !both_atomic) {
+        const std::string text = race_text(offset, cell.write, true, now);
+        /* A kernel may multiply what a copy is about to overwrite, for nobody. */
+        if (product && cell.write.agent >= agents.copies) {
+            product_torn(now.agent - agents.products, now.time, cell.write.site, text);
             return;
-        if (product)
-            return product_torn(now.agent - agents.products, now.time, race_text(offset, write, true, now));
-        if (!now.write || now.async || cell.async || write.agent >= agents.copies || now.agent >= agents.copies)
-            race(offset, write, true, now);
-        doubt_add(shared_bytes_of(Place{rank, offset}), span, race_text(offset, write, true, now));
+        }
+        if (!now.write || now.async || cell.async || cell.write.agent >= agents.copies || now.agent >= agents.copies)
+            stop("%s", text.c_str());
+        doubt_add(shared_bytes_of(Place{rank, offset}), span, text);
     }
-    if (now.async && write.time && !cell.async && write.time > now.clock->fenced[(size_t)write.agent])
+    const Event &before = write ? *write : cell.write;
+    if (now.async && before.time && !cell.async && before.time > now.clock->fenced[(size_t)before.agent])
         stop("%s %s shared address %u, which %s%s wrote by %s, without a proxy fence between them (%s%s)", now.what,
-             now.write ? "overwrites" : "reads", SHARED_BASE + offset, thread_text(write.thread).c_str(),
-             site_text(write.site).c_str(), words[write.what], thread_text(now.thread).c_str(), site_text(now.site).c_str());
-    if (!now.write)
+             now.write ? "overwrites" : "reads", SHARED_BASE + offset, thread_text(before.thread).c_str(),
+             site_text(before.site).c_str(), before.what, thread_text(now.thread).c_str(), site_text(now.site).c_str());
+    if (now.write)
+        check_reads(rank, offset, span, cell, now);
+}
+
+/* Stores of the same value by several threads count, each for those that are behind it. */
+static void note_writer(Cell &cell, const Access &now)
+{
+    const bool ordered = !cell.write.time || cell.write.time <= now.clock->known[(size_t)cell.write.agent];
+    if (ordered || now.async || now.agent >= agents.copies) {
+        if (cell.writers)
+            free_lists.push_back(cell.writers);
+        cell.writers = 0;
         return;
-    if (cell.reads) {
-        for (const Event &read : lists[cell.reads])
-            if (read.time > known[(size_t)read.agent] && !(cell.atomic_read && now.atomic)) {
-                if (!is_product(read))
-                    race(offset, read, false, now);
-                overwrite(offset, read, now);
-            }
-    } else if (cell.read.time > known[(size_t)cell.read.agent] && !(cell.atomic_read && now.atomic)) {
-        if (!is_product(cell.read))
-            race(offset, cell.read, false, now);
-        overwrite(offset, cell.read, now);
     }
+    if (!cell.writers) {
+        cell.writers = list_new();
+        lists[cell.writers].events.clear();
+    }
+    lists[cell.writers].events.push_back(cell.write);
+}
+
+/* Reads that happen before another one need not be remembered: who is behind that one is behind them. Nor does one that its agent
+ * repeats. */
+static void forget_reads(Reads &list, const std::vector<Time> &known)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list.events.size(); i++) {
+        const Event read = list.events[i];
+        bool again = read.time <= known[(size_t)read.agent];
+        for (size_t n = i + 1; n < list.events.size() && !again; n++)
+            again = list.events[n].agent == read.agent && list.events[n].time >= read.time;
+        if (!again)
+            list.events[kept++] = read;
+    }
+    list.events.resize(kept);
+    list.full = std::max(FEW_READS, 2 * kept);
 }
 
 static void note_cell(Cell &cell, const Access &now)
 {
-    const Event event = {now.time, (int16_t)now.thread, word_of(now.what), now.agent, now.site};
+    const Event event = {now.time, now.agent, now.thread, now.site, now.what};
     if (now.write) {
+        note_writer(cell, now);
         cell.write = event;
         cell.async = now.async;
         cell.atomic = now.atomic;
@@ -197,40 +257,56 @@ static void note_cell(Cell &cell, const Access &now)
         return;
     }
     if (!cell.reads) {
+        if (cell.read.time == event.time && cell.read.agent == event.agent)
+            return;
         cell.reads = list_new();
-        lists[cell.reads].assign(1, cell.read);
+        lists[cell.reads].events.assign(1, cell.read);
+        lists[cell.reads].full = FEW_READS;
         cell.read.time = 0;
     }
-    /* Reads that happen before this one need not be remembered: who is behind this one is behind them. */
-    std::vector<Event> &list = lists[cell.reads];
-    size_t kept = 0;
-    for (const Event &read : list)
-        if (read.time > known[(size_t)read.agent])
-            list[kept++] = read;
-    list.resize(kept);
-    list.push_back(event);
+    Reads &list = lists[cell.reads];
+    if (list.events.back().time == event.time && list.events.back().agent == event.agent)
+        return;
+    if (list.events.size() >= list.full)
+        forget_reads(list, known);
+    list.events.push_back(event);
 }
 
-static void split(Chunk &chunk)
+static uint32_t reads_copied(uint32_t reads)
 {
-    if (chunk.parts)
-        return;
-    if (free_parts.empty()) {
-        if (parts.empty())
-            parts.resize(CHUNK);
-        free_parts.push_back((uint32_t)(parts.size() / CHUNK));
-        parts.resize(parts.size() + CHUNK);
-    }
-    chunk.parts = free_parts.back();
-    free_parts.pop_back();
-    for (uint32_t i = 0; i < CHUNK; i++) {
-        Cell &part = parts[chunk.parts * CHUNK + i] = chunk.whole;
-        if (part.reads && i) {
-            std::vector<Event> copy = lists[part.reads];
-            part.reads = list_new();
-            lists[part.reads] = copy;
+    if (!reads)
+        return 0;
+    const uint32_t made = list_new(); /* which may move the lists */
+    lists[made].events = lists[reads].events;
+    lists[made].full = lists[reads].full;
+    return made;
+}
+
+/* Cells of at most `grain` bytes. */
+static void split(Chunk &chunk, uint32_t grain)
+{
+    if (!chunk.parts) {
+        if (free_parts.empty()) {
+            if (parts.empty())
+                parts.resize(CHUNK);
+            free_parts.push_back((uint32_t)(parts.size() / CHUNK));
+            parts.resize(parts.size() + CHUNK);
         }
+        chunk.parts = free_parts.back();
+        free_parts.pop_back();
+        chunk.grain = CHUNK;
+        parts[chunk.parts * CHUNK] = chunk.whole;
     }
+    if (chunk.grain <= grain)
+        return;
+    Cell *cells = &parts[chunk.parts * CHUNK];
+    for (uint32_t from = 0; from < CHUNK; from += chunk.grain)
+        for (uint32_t to = from + grain; to < from + chunk.grain; to += grain) {
+            cells[to] = cells[from];
+            cells[to].reads = reads_copied(cells[from].reads);
+            cells[to].writers = reads_copied(cells[from].writers);
+        }
+    chunk.grain = grain;
 }
 
 void shared_access(int rank, uint32_t offset, uint32_t bytes, const Access &access)
@@ -238,20 +314,19 @@ void shared_access(int rank, uint32_t offset, uint32_t bytes, const Access &acce
     memory.accesses++;
     for (uint32_t at = offset; at < offset + bytes;) {
         Chunk &chunk = chunks[rank][at / CHUNK];
-        uint32_t end = std::min(offset + bytes, (at / CHUNK + 1) * CHUNK);
-        if (!chunk.parts && at % CHUNK == 0 && end - at == CHUNK) {
+        const uint32_t end = std::min(offset + bytes, (at / CHUNK + 1) * CHUNK);
+        const bool whole = at % CHUNK == 0 && end - at == CHUNK;
+        if (!chunk.parts && whole) {
             check_cell(rank, at, CHUNK, chunk.whole, access);
             note_cell(chunk.whole, access);
         } else {
-            split(chunk);
-            /* A chunk that is written as a whole is one again. */
-            const bool whole = at % CHUNK == 0 && end - at == CHUNK && access.write;
-            for (uint32_t byte = at; byte < end; byte++) {
+            split(chunk, (at | end) & -(at | end));
+            for (uint32_t byte = at; byte < end; byte += chunk.grain) {
                 Cell &cell = parts[chunk.parts * CHUNK + byte % CHUNK];
-                check_cell(rank, byte, 1, cell, access);
+                check_cell(rank, byte, chunk.grain, cell, access);
                 note_cell(cell, access);
             }
-            if (whole) {
+            if (whole && access.write) { /* it is one again */
                 chunk.whole = parts[chunk.parts * CHUNK];
                 free_parts.push_back(chunk.parts);
                 chunk.parts = 0;
@@ -264,18 +339,8 @@ void shared_access(int rank, uint32_t offset, uint32_t bytes, const Access &acce
 void shared_mark_barrier(int rank, uint32_t offset, bool set)
 {
     Chunk &chunk = chunks[rank][offset / CHUNK];
-    split(chunk);
-    for (uint32_t byte = offset; byte < offset + 8; byte++)
+    split(chunk, 8);
+    for (uint32_t byte = offset; byte < offset + 8; byte += chunk.grain)
         parts[chunk.parts * CHUNK + byte % CHUNK].barrier = set;
-}
-
-bool shared_is_written(int rank, uint32_t offset, uint32_t bytes)
-{
-    for (uint32_t at = offset; at < offset + bytes; at++) {
-        const Chunk &chunk = chunks[rank][at / CHUNK];
-        if (!(chunk.parts ? parts[chunk.parts * CHUNK + at % CHUNK] : chunk.whole).write.time)
-            return false;
-    }
-    return true;
 }
 } // namespace emulation

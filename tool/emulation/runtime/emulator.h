@@ -39,8 +39,8 @@ struct Clock {
     void join(const Clock &other);
     void clear();
 };
-struct Agents { /* where each kind begins in a clock */
-    int threads, copies, stores, warps, products, barriers, atomics, count;
+struct Agents { /* where each kind begins in a clock; a thread's loads have a time of their own */
+    int threads, copies, stores, warps, products, barriers, atomics, loads, count;
 };
 extern Agents agents;
 extern bool proxies; /* the image uses the asynchronous proxy */
@@ -62,7 +62,9 @@ struct Access {
 void shared_access(int rank, uint32_t offset, uint32_t bytes, const Access &access);
 void shared_reset(int blocks, uint32_t bytes);
 void shared_mark_barrier(int rank, uint32_t offset, bool set); /* plain accesses to it are hazards */
-bool shared_is_written(int rank, uint32_t offset, uint32_t bytes);
+
+/* Prints a note, "torn: ...", that says why a result may be wrong: once for each pair of places in the program. */
+void note_torn(const Site &site, const Site &other, const std::string &why);
 
 /* ---- memory.cpp ---- */
 
@@ -208,6 +210,7 @@ void give_way();         /* others run first */
 void hold_back();        /* behind an arrival: in some orders others now get as far as they can */
 void release(Clock &to); /* what this thread did so far happens before what acquires `to` */
 void acquire(const Clock &from);
+void begin_epoch(int thread);         /* what it does from now on is not ordered before what knows of it so far */
 void count_arrival(Barrier &barrier); /* of this thread; completes the barrier if it is the last */
 Barrier &named_barrier(int id, int threads);
 bool has_ended(int rank);
@@ -271,7 +274,7 @@ void product_commit();
 void product_wait(int open);
 /* What a wgmma of this warp and group reads is not what it should be: if it is still under way, its result is NaN from now on. (Kernels
  * may begin products for nobody, of whatever lies there; what counts is whether the result is used.) */
-void product_torn(int warp, Time group, const std::string &why);
+void product_torn(int warp, Time group, const Site &other, const std::string &why);
 
 /* ---- ptx.cpp, instructions.cpp ---- */
 

@@ -177,7 +177,8 @@ void global_access(uint64_t address, uint32_t bytes, const Access &access)
                     word.run == run_number ? word.time <= known[(size_t)word.thread] : word.run <= known[(size_t)agents.atomics];
                 if (!ordered) {
                     char text[700];
-                    snprintf(text, sizeof text, "a race on global memory: %s (%s%s) and a store by %s%s to the same bytes are not ordered",
+                    snprintf(text, sizeof text,
+                             "a race on global memory: %s (%s%s) and a store by %s%s to the same bytes are not ordered",
                              access.what, thread_text(access.thread).c_str(), site_text(access.site).c_str(),
                              word.run == run_number ? thread_text(word.thread).c_str() : "another block",
                              word.site ? site_text(Site{word.site}).c_str() : "");
@@ -451,6 +452,6 @@ void emulated_fence(int)
     if (fiber.acquired.known.size() == fiber.clock.known.size())
         fiber.clock.join(fiber.acquired);
     fiber.released = fiber.clock;
-    fiber.clock.known[(size_t)current]++;
+    begin_epoch(current);
 }
 }

@@ -131,6 +131,7 @@ struct Product {
     uint32_t registers[WARP][4];
     Time group;
     bool torn; /* what it read was not what it should be */
+    Site site;
 };
 
 struct Issue { /* as one thread gives it */
@@ -306,7 +307,7 @@ static void issue(Collective &all, int first)
     }
     chain.pending++;
     Product product = {&chain, one.columns, one.bf16, one.transposed, one.accumulate, one.registers != nullptr, false, one.scale,
-                       one.a,  one.b,       {},       own.closed + 1, false};
+                       one.a,  one.b,       {},       own.closed + 1, false,          Site{self().site}};
     for (int lane = 0; lane < WARP && one.registers; lane++)
         memcpy(product.registers[lane], ((Issue *)all.pointer[lane])->registers, sizeof product.registers[lane]);
     own.queue.push_back(product);
@@ -354,14 +355,12 @@ static void wait(Collective &all, int first)
     }
 }
 
-void product_torn(int warp, Time group, const std::string &why)
+void product_torn(int warp, Time group, const Site &other, const std::string &why)
 {
-    static int said;
     for (Product &one : products[(size_t)warp].queue)
         if (one.group == group) {
             one.torn = true;
-            if (said++ < 4)
-                fprintf(stderr, "torn: %s [%s]\n", why.c_str(), image->path);
+            note_torn(one.site, other, why);
         }
 }
 

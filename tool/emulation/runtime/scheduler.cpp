@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdlib>
+#include <set>
 #include <sys/mman.h>
 
 emulated_position emulated_here;
@@ -94,6 +95,14 @@ void stop_unknown(const emulated_site &site, const char *what)
     stop_now();
 }
 
+void note_torn(const Site &site, const Site &other, const std::string &why)
+{
+    constexpr size_t MOST = 24;
+    static std::set<std::pair<const void *, const void *>> noted;
+    if (noted.size() < MOST && noted.insert({site.address, other.address}).second)
+        fprintf(stderr, "torn: %s [%s]\n", why.c_str(), image->path);
+}
+
 /* ---- giving way ---- */
 
 void sleep_until(const uint32_t &generation, const char *doing)
@@ -142,7 +151,29 @@ void release(Clock &to)
 {
     Fiber &fiber = self();
     to.join(fiber.clock);
-    fiber.clock.known[(size_t)current]++;
+    begin_epoch(current);
+}
+
+void begin_epoch(int thread)
+{
+    std::vector<Time> &known = fibers[(size_t)thread].clock.known;
+    known[(size_t)thread]++;
+    known[(size_t)(agents.loads + thread)]++;
+}
+
+/* The lanes of a warp execute an instruction together, which none begins before the loads in front of it are done. (Stores need
+ * __syncwarp.) */
+static void order_loads(int first)
+{
+    Time times[WARP];
+    const size_t at = (size_t)(agents.loads + first);
+    for (int lane = 0; lane < WARP; lane++)
+        times[lane] = fibers[(size_t)(first + lane)].clock.known[at + (size_t)lane];
+    for (int lane = 0; lane < WARP; lane++) {
+        Time *known = &fibers[(size_t)(first + lane)].clock.known[at];
+        memcpy(known, times, sizeof times);
+        known[lane]++;
+    }
 }
 
 void acquire(const Clock &from)
@@ -153,7 +184,8 @@ void acquire(const Clock &from)
 Access plain_access(bool write, const void *address)
 {
     Fiber &fiber = self();
-    return Access{fiber.clock.known[(size_t)current], current, current, &fiber.clock, write, false, false, Site{address},
+    const int agent = write ? current : agents.loads + current;
+    return Access{fiber.clock.known[(size_t)agent], agent, current, &fiber.clock, write, false, false, Site{address},
                   write ? "a store" : "a load"};
 }
 
@@ -230,6 +262,8 @@ const uint64_t *collect(uint32_t mask, uint64_t value, void *pointer, Operation 
     found->pointer[lane] = pointer;
     found->arrived |= 1u << lane;
     if (found->arrived == mask) {
+        if (mask == 0xffffffffu)
+            order_loads(current / WARP * WARP);
         if (operation)
             operation(*found, current / WARP * WARP);
         found->arrived = 0;
@@ -252,7 +286,7 @@ static void join_lanes(Collective &all, int first)
         if (all.mask >> lane & 1) {
             Clock &clock = fibers[(size_t)(first + lane)].clock;
             clock = joined;
-            clock.known[(size_t)(first + lane)]++;
+            begin_epoch(first + lane);
         }
 }
 
@@ -465,7 +499,8 @@ static void set_up(int count, int threads)
     agents.products = agents.warps + (int)warp_count;
     agents.barriers = agents.products + (int)warp_count;
     agents.atomics = agents.barriers + (image->features & USES_BARRIERS ? count * MOST_BARRIERS : 1);
-    agents.count = agents.atomics + 1;
+    agents.loads = agents.atomics + 1;
+    agents.count = agents.loads + (int)all;
     proxies = image->features & USES_ASYNC;
     fibers.resize(all);
     warps.assign(warp_count, {});
@@ -496,7 +531,7 @@ static void set_up(int count, int threads)
         fiber.spins = 0;
         fiber.cluster_arrived = -1;
         fiber.clock.clear();
-        fiber.clock.known[index] = 1;
+        fiber.clock.known[index] = fiber.clock.known[(size_t)agents.loads + index] = 1;
         fiber.acquired.known.clear();
         fiber.released.known.clear();
         fiber.copies_closed = fiber.stores_closed = 0;
@@ -517,8 +552,8 @@ static void run_cluster(int count, int threads)
     spins = 0;
     stopped = false;
     memset(window, 0xff, WINDOW);
-    /* NaN, zero, large numbers, anything. */
-    const int rubbish[] = {0xff, 0xff, 0x00, 0x7b, -1};
+    /* NaN, large numbers, zero, negative ones, anything: what is read and was not written shows in the bits of one of two orders. */
+    const int rubbish[] = {0xff, 0x7b, 0x00, 0xfb, -1};
     for (int rank = 0; rank < count; rank++) {
         const int byte = rubbish[schedule.number];
         put_away[rank].resize(shared_bytes);

@@ -1,0 +1,346 @@
+/*
+ * emulation_problems.c - see emulation_problems.h.
+ *
+ * The covering array has the fields of the correctness gate; sizes are others. A problem of the emulated device costs by its tiles, not
+ * by its elements, so the levels of sizes stand for places next to the ends of tiles: one row, a few, a tile less one, a tile, one more.
+ * Most rows are for the smallest dim, every third for another one.
+ */
+#include "emulation_problems.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate.h"
+#include "problem_space.h"
+#include "random.h"
+
+enum { MOST_TELLING = 400, SEED_ARRAY = 71, SEED_ROWS, SEED_SUITE, SEED_INPUTS };
+
+#define MOST_TILE_WORK  1.5e7 /* multiplications of a problem of the covering array, whole tiles counted */
+#define MOST_BLOCKS     40    /* and its blocks */
+#define MOST_ELEMENTS   4e5   /* of a tensor */
+#define MOST_SUITE_WORK 3e7
+
+struct emulation_problems {
+    const struct proof *proof;
+    const struct cuda_emulation *emulation;
+    struct problem_space space;
+    struct covering *covering;
+    int drawn;                         /* rows of the covering array */
+    struct emulation_problem *telling; /* [count] */
+    int count, next;
+};
+
+/* ---- the covering array -------------------------------------------------------------------------------------------------- */
+
+/* Levels of sizes that are used, with what they stand for in draw_sizes. */
+enum { ROWS_ONE, ROWS_FEW, ROWS_TILE };
+enum { KEYS_ONE, KEYS_FEW, KEYS_TILE, KEYS_TILES = 4 };
+static const struct {
+    int field;
+    unsigned levels; /* bits */
+} size_levels[] = {
+    {FIELD_rows, 1u << ROWS_ONE | 1u << ROWS_FEW | 1u << ROWS_TILE},
+    {FIELD_keys, 1u << KEYS_ONE | 1u << KEYS_FEW | 1u << KEYS_TILE | 1u << KEYS_TILES},
+    {FIELD_batch, 7},
+    {FIELD_heads_kv, 3},
+    {FIELD_group, 0x1ff},
+};
+
+/* Strides and pages that the images cannot have, which the library refuses (lib/cuda/refuse.c). */
+static bool fits_image(const struct cuda_manifest *manifest, const struct cuda_configuration *image, const attest_problem *problem)
+{
+    const int64_t align = image->numbers[CUDA_ALIGN], wide = problem->dtype == ATTEST_F32 ? 4 : 2,
+                  wide_o = problem->dtype_o == ATTEST_F32 ? 4 : 2;
+    for (int i = 0; i < 3; i++) {
+        bool negative = problem->stride_q[i] < 0 || problem->stride_k[i] < 0 || problem->stride_v[i] < 0;
+        if ((manifest->map_count && negative) ||
+            (align && (problem->stride_q[i] * wide % align || problem->stride_k[i] * wide % align ||
+                       problem->stride_v[i] * wide % align || problem->stride_o[i] * wide_o % align)))
+            return false;
+    }
+    for (int i = 0; i < manifest->map_count && problem->flags & ATTEST_PAGED; i++) {
+        int64_t rows = image->map_rows[i], page = problem->page_size;
+        if (strchr("kv", manifest->maps[i].tensor) && rows && ((page % rows && rows % page) || page % 8))
+            return false;
+    }
+    return true;
+}
+
+static bool candidate_takes(const void *data, const attest_problem *problem)
+{
+    const struct emulation_problems *problems = data;
+    if (!gate_takes(problems->proof, problem))
+        return false;
+    int group = cuda_emulation_group(problems->proof, problems->emulation, problem);
+    return group >= 0 && fits_image(problems->proof->manifest,
+                                    cuda_emulation_image(problems->emulation, group, problems->emulation->devices[0]), problem);
+}
+
+static void make_space(struct emulation_problems *problems)
+{
+    struct problem_space *space = &problems->space;
+    int dim = 0;
+    problem_space_make(space, (struct taker){candidate_takes, problems}, 1e12, 1e15);
+    for (int n = 0; n < COUNT_OF(size_levels); n++)
+        for (int level = 0; level < field_levels(size_levels[n].field); level++)
+            if (!(size_levels[n].levels >> level & 1))
+                space->refused[size_levels[n].field][level] = true;
+    while (dim + 1 < field_levels(FIELD_dim) && space->refused[FIELD_dim][dim])
+        dim++;
+    for (int level = 0; level < field_levels(FIELD_dim); level++) /* the images say which */
+        space->refused[FIELD_dim][level] = level != dim;
+}
+
+struct dice {
+    uint64_t seed, rolled;
+};
+static int64_t roll(struct dice *dice, int64_t sides)
+{
+    return random_below(random_bits(dice->seed, SEED_ROWS, dice->rolled++), sides - 1);
+}
+
+/* A tile less one, a tile, or one more. */
+static int64_t next_to(struct dice *dice, int64_t tile)
+{
+    int64_t size = tile + roll(dice, 3) - 1;
+    return size > 2 ? size : 2;
+}
+
+static int64_t ceiling(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static double blocks_of(const struct problem_sizes *sizes, const int64_t *n, bool packs)
+{
+    return (double)(sizes->batch * sizes->heads_kv *
+                    (packs ? ceiling(sizes->rows * sizes->group, n[CUDA_TILE_Q])
+                           : sizes->group * ceiling(sizes->rows, n[CUDA_TILE_Q])));
+}
+
+/* Sizes for a row of levels, fewer where they would be too much. */
+static struct problem_sizes draw_sizes(struct dice *dice, const int *row, const struct cuda_configuration *image, int below,
+                                       const struct cuda_manifest *manifest)
+{
+    const int64_t *n = image->numbers, q = n[CUDA_TILE_Q], kv = n[CUDA_TILE_KV];
+    struct problem_sizes sizes = {.batch = row[FIELD_batch] < 2 ? row[FIELD_batch] + 1 + roll(dice, row[FIELD_batch] + 1)
+                                                                : 4 + roll(dice, 2),
+                                  .heads_kv = row[FIELD_heads_kv] + 1 + roll(dice, row[FIELD_heads_kv] + 1),
+                                  .group = row[FIELD_group] < 8 ? row[FIELD_group] + 1 : 9 + roll(dice, 4),
+                                  .dim = image->dim};
+    sizes.rows = row[FIELD_rows] == ROWS_ONE ? 1 : row[FIELD_rows] == ROWS_FEW ? 2 + roll(dice, 6) : next_to(dice, q);
+    sizes.keys = row[FIELD_keys] == KEYS_ONE    ? 1
+                 : row[FIELD_keys] == KEYS_FEW  ? 2 + roll(dice, 12)
+                 : row[FIELD_keys] == KEYS_TILE ? next_to(dice, kv)
+                                                : kv * (1 + roll(dice, 3)) + 1 + roll(dice, kv);
+    const int64_t most = n[CUDA_ROWS_MOST] / (manifest->packs ? sizes.group : 1);
+    if (n[CUDA_ROWS_MOST] && sizes.rows > most)
+        sizes.rows = most > 2 ? most : 2;
+    if (manifest->padding && roll(dice, 2)) {
+        const int64_t step = n[CUDA_ALIGN] || roll(dice, 2) ? 8 : 1;
+        sizes.dim = (below / step + 1 + roll(dice, (image->dim - below) / step)) * step;
+    }
+    const double block = (double)(q * kv) * (double)image->dim;
+    for (int step = 0; step < 6; step++) {
+        double blocks = blocks_of(&sizes, n, manifest->packs);
+        if (blocks <= MOST_BLOCKS && blocks * block * (double)ceiling(sizes.keys, kv) <= MOST_TILE_WORK)
+            break;
+        if (step == 0)
+            sizes.batch = sizes.batch < 2 ? sizes.batch : 2;
+        else if (step == 1)
+            sizes.keys = sizes.keys < kv + 1 ? sizes.keys : kv + 1;
+        else if (step == 2)
+            sizes.heads_kv = sizes.heads_kv < 2 ? sizes.heads_kv : 2;
+        else if (step == 3)
+            sizes.rows = sizes.rows < q / sizes.group ? sizes.rows : q / sizes.group + 2;
+        else
+            sizes.keys = step == 4 && sizes.keys > kv - 1 ? kv - 1 : sizes.keys;
+    }
+    return sizes;
+}
+
+/* The group of this dtype: the smallest dim for most rows, every other one in turn. `below` is the largest dim before it. */
+static int choose_group(const struct emulation_problems *problems, uint32_t dtype, int number, int *below)
+{
+    const struct cuda_emulation *emulation = problems->emulation;
+    int groups[EMULATION_MOST_GROUPS], count = 0;
+    for (int i = 0; i < emulation->group_count; i++) {
+        int at = count;
+        if (emulation->groups[i].dtype != dtype)
+            continue;
+        for (; at > 0 && emulation->groups[groups[at - 1]].dim > emulation->groups[i].dim; at--)
+            groups[at] = groups[at - 1];
+        groups[at] = i;
+        count++;
+    }
+    int chosen = number % 3 == 2 ? number / 3 % (count ? count : 1) : 0;
+    *below = chosen ? emulation->groups[groups[chosen - 1]].dim : 0;
+    return count ? groups[chosen] : -1;
+}
+
+static bool next_covering(struct emulation_problems *problems, struct emulation_problem *next)
+{
+    const struct cuda_emulation *emulation = problems->emulation;
+    int row[COVERING_FIELDS], below;
+    for (int tries = 0; tries < 200 && problems->covering && covering_next(problems->covering, row); tries++) {
+        const int number = problems->drawn++;
+        const int group = choose_group(problems, (uint32_t)row[FIELD_dtype] + ATTEST_F32, number, &below);
+        const int device = emulation->devices[number % emulation->device_count];
+        for (int again = 0; group >= 0 && again < 4; again++) {
+            struct dice dice = {.seed = random_bits(problems->proof->seed, SEED_ROWS, (uint64_t)(4 * number + again))};
+            struct problem_sizes sizes =
+                draw_sizes(&dice, row, cuda_emulation_image(emulation, group, device), below, problems->proof->manifest);
+            if (again == 3 && sizes.rows > 2)
+                sizes.rows = 2;
+            if (!problem_space_draw_sized(&problems->space, row, dice.seed, &sizes, MOST_ELEMENTS, &next->problem, &next->contents))
+                continue;
+            next->kind = EMULATION_COVERING;
+            memcpy(next->row, row, sizeof next->row);
+            next->device = device;
+            next->group = cuda_emulation_group(problems->proof, emulation, &next->problem);
+            next->seed = 1 + random_bits(problems->proof->seed, SEED_INPUTS, (uint64_t)number) % 999999999;
+            if (next->group >= 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* ---- larger problems ----------------------------------------------------------------------------------------------------- */
+
+static bool add(struct emulation_problems *problems, const char *text, int device)
+{
+    struct emulation_problem made = {.kind = EMULATION_TELLING, .device = device, .seed = problems->proof->seed};
+    if (problems->count == MOST_TELLING || attest_problem_parse(text, &made.problem, NULL, 0) != ATTEST_OK ||
+        !gate_takes(problems->proof, &made.problem))
+        return false;
+    made.seed += (uint64_t)problems->count;
+    made.group = cuda_emulation_group(problems->proof, problems->emulation, &made.problem);
+    if (made.group >= 0)
+        problems->telling[problems->count++] = made;
+    return made.group >= 0;
+}
+
+/* With its LSE if the kernel writes one. */
+static void add_with(struct emulation_problems *problems, int device, const char *base, const char *words)
+{
+    char text[ATTEST_PROBLEM_TEXT];
+    snprintf(text, sizeof text, "%s%s:lse", base, words);
+    if (add(problems, text, device))
+        return;
+    snprintf(text, sizeof text, "%s%s", base, words);
+    add(problems, text, device);
+}
+
+enum { ROUND_RING, ROUND_GRID, ROUND_PIECES, ROUND_NOTHING, ROUNDS };
+
+static void add_round(struct emulation_problems *problems, const struct cuda_configuration *image, int round)
+{
+    const int64_t *n = image->numbers;
+    const bool smallest = image->dim == problems->proof->manifest->dims.values[0],
+               persistent = problems->proof->manifest->launch == ATTEST_LAUNCH_PERSISTENT;
+    const int tile_kv = (int)n[CUDA_TILE_KV], stages = n[CUDA_STAGES] > 0 ? (int)n[CUDA_STAGES] : 1,
+              few = n[CUDA_ROWS_MOST] ? 1 : (int)n[CUDA_TILE_Q] / 2 + 3, device = cuda_limits[image->arch].number;
+    const char *dtype = cuda_dtype_name(image->dtype);
+    char base[160];
+    switch (round) {
+    case ROUND_RING:
+        snprintf(base, sizeof base, "fwd:%s:b1:hq2:hkv1:sq%d:skv%d:d%d", dtype, few,
+                 tile_kv * (smallest ? 3 * stages + 2 : stages + stages / 2 + 2) + 5, image->dim);
+        add_with(problems, device, base, "");
+        break;
+    case ROUND_GRID: /* with tiles of all lengths */
+        snprintf(base, sizeof base, "fwd:%s:b%d:hq2:hkv1:sq%d:skv%d:d%d", dtype,
+                 !persistent ? 2
+                 : smallest  ? 13
+                             : 7,
+                 few, tile_kv + 9, image->dim);
+        add_with(problems, device, base, ":causal:br");
+        break;
+    case ROUND_PIECES: /* one tile: keys are cut into pieces, of which no row sees the last */
+        snprintf(base, sizeof base, "fwd:%s:b1:h1:sq3:skv%d:d%d", dtype, 5 * tile_kv + 5, image->dim);
+        add_with(problems, device, base, ":causal");
+        add_with(problems, device, base, "");
+        break;
+    case ROUND_NOTHING:
+        snprintf(base, sizeof base, "fwd:%s:b2:h2:sq%d:skv0:d%d", dtype, few, image->dim);
+        add_with(problems, device, base, "");
+        break;
+    default:
+        break;
+    }
+}
+
+static double work_of(const attest_problem *p)
+{
+    return (double)p->batch * (double)p->heads_q * (double)(p->seq_q + 8) * (double)(p->seq_kv + 8) * (double)(p->dim + p->dim_v);
+}
+
+/* Problems of the suite that are small enough, in an order that the seed draws. */
+static void draw_suite(struct emulation_problems *problems)
+{
+    const struct problem_list *suite = &problems->proof->suite;
+    for (int n = 0; n < suite->count; n++) {
+        uint64_t bits = random_bits(problems->proof->seed, SEED_SUITE, (uint64_t)n);
+        const struct problem_entry *entry = &suite->entries[bits % (uint64_t)suite->count];
+        if (work_of(&entry->problem) <= MOST_SUITE_WORK)
+            add(problems, entry->text, problems->emulation->devices[(bits >> 32) % (uint64_t)problems->emulation->device_count]);
+    }
+}
+
+/* ---- all ------------------------------------------------------------------------------------------------------------------ */
+
+struct emulation_problems *emulation_problems_make(const struct proof *proof, const struct cuda_emulation *emulation)
+{
+    struct emulation_problems *problems = calloc(1, sizeof *problems);
+    if (!problems)
+        return NULL;
+    problems->proof = proof;
+    problems->emulation = emulation;
+    problems->telling = calloc(MOST_TELLING, sizeof *problems->telling);
+    if (!problems->telling) {
+        emulation_problems_free(problems);
+        return NULL;
+    }
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = 0; i < emulation->different; i++)
+            if (emulation->telling[i].tile == 0)
+                add_round(problems, &emulation->telling[i], round);
+    draw_suite(problems);
+    make_space(problems);
+    problems->covering = covering_make(&problems->space.covering, random_bits(proof->seed, SEED_ARRAY, 0));
+    return problems;
+}
+
+void emulation_problems_free(struct emulation_problems *problems)
+{
+    if (problems) {
+        covering_free(problems->covering);
+        free(problems->telling);
+    }
+    free(problems);
+}
+
+bool emulation_problems_next(struct emulation_problems *problems, enum emulation_kind kind, struct emulation_problem *next)
+{
+    if (kind == EMULATION_COVERING)
+        return next_covering(problems, next);
+    if (problems->next == problems->count)
+        return false;
+    *next = problems->telling[problems->next++];
+    return true;
+}
+
+void emulation_problems_mark(struct emulation_problems *problems, const struct emulation_problem *run,
+                             const bool observed[COVERING_FIELDS])
+{
+    if (run->kind == EMULATION_COVERING)
+        covering_mark(problems->covering, run->row, observed);
+}
+
+int emulation_problems_left(const struct emulation_problems *problems)
+{
+    return problems->count - problems->next;
+}
