@@ -6,7 +6,8 @@
  * on. For a CUDA kernel ncu measures it: see cuda_tools.c.
  *
  * Sub-features have names of their own: the assembler knows them all (instruction_sets.c). And the image runs on an emulated processor
- * that has exactly what it declares, as far as qemu-user emulates that.
+ * that has exactly what it declares, as far as qemu-user emulates that. And the instructions that it claims are in use: a copy of the
+ * image that stops at each of them has to stop on one of the problems.
  *
  * details: instructions {feature: count}, claimed, features (declared, by the assembler's names), checked (distinct instructions),
  * emulated {processor, problems}, or why it was not run.
@@ -16,8 +17,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "build.h"
+#include "claimed_feature.h"
 #include "cuda_tools.h"
 #include "examine.h"
 #include "instruction_sets.h"
@@ -27,41 +30,6 @@ enum { MOST_EMULATED = 3 };
 #define EMULATED_FLOPS  3e6
 #define EMULATED_SLOWER 10.0 /* an emulated processor gets so many times the time */
 
-/* In the order in which each builds on those before it. */
-enum { ISA_AVX2, ISA_AVX512, ISA_AVX512BF16, ISA_AMX, ISA_COUNT };
-static const char *const isa_names[] = {"avx2", "avx512", "avx512bf16", "amx"};
-
-/* The feature that a line of a disassembly needs; -1 for plain x86-64. `text` is mnemonic and operands. */
-static int isa_of(const char *text)
-{
-    if (strstr(text, "%tmm") || strncmp(text, "tdp", 3) == 0 || strncmp(text, "tile", 4) == 0 || strncmp(text, "ldtilecfg", 9) == 0)
-        return ISA_AMX;
-    if (text[0] != 'v' && text[0] != 'k')
-        return -1;
-    if (strncmp(text, "vdpbf16", 7) == 0 || strncmp(text, "vcvtne", 6) == 0)
-        return ISA_AVX512BF16;
-    if (strstr(text, "%zmm") || strstr(text, "{%k") || strstr(text, ",%k") || strstr(text, " %k"))
-        return ISA_AVX512;
-    return strstr(text, "%xmm") || strstr(text, "%ymm") || strncmp(text, "vzero", 5) == 0 ? ISA_AVX2 : -1;
-}
-
-/* False if the image could not be disassembled. */
-static bool count_instructions(const char *image, long counts[ISA_COUNT])
-{
-    enum { ROOM = 64 << 20 };
-    char *text = malloc(ROOM), *rest = NULL;
-    char *argv[] = {(char *)(uintptr_t) "objdump",        (char *)(uintptr_t) "-d", (char *)(uintptr_t) "--no-show-raw-insn",
-                    (char *)(uintptr_t) "--no-addresses", (char *)(uintptr_t)image, NULL};
-    bool done = text && build_command(argv, 60, text, ROOM) == 0;
-    for (char *line = done ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
-        int isa = line[0] == '\t' ? isa_of(line + 1) : -1;
-        if (isa >= 0)
-            counts[isa]++;
-    }
-    free(text);
-    return done;
-}
-
 /* Every single instruction, by the name of its feature. */
 static bool sub_features_are_declared(struct proof *proof, struct gate_result *result)
 {
@@ -70,6 +38,63 @@ static bool sub_features_are_declared(struct proof *proof, struct gate_result *r
     if (verdict != VERDICT_PASS)
         gate_say(result, verdict, "%s", why);
     return verdict == VERDICT_PASS;
+}
+
+/* ---- the claimed feature in use ----------------------------------------------------------------------------------------------- */
+
+/* Whether the image, which stops at every instruction of the feature, stops on this problem. *failed: it could not be run. */
+static bool stops_on(struct proof *proof, const char *trapped, const attest_problem *problem, bool *failed)
+{
+    struct executor_spec spec = {.image = trapped, .threads = 1, .seconds = proof->policy.call_seconds};
+    struct execution execution;
+    struct inputs inputs;
+    enum exit_code code;
+    char why[512];
+    const int slot = 0;
+    if (!inputs_make(problem, proof->seed, NULL, &inputs, &code, why, sizeof why)) {
+        *failed = true;
+        return false;
+    }
+    struct executor *executor = executor_open(&spec, &execution);
+    if (executor && executor_load(executor, slot, &inputs, &execution))
+        execution = executor_run(executor, &slot, 1, EXECUTOR_DRAWN);
+    *failed = *failed || execution.end == EXECUTION_LACKING;
+    if (executor)
+        executor_close(executor, NULL);
+    inputs_free(&inputs);
+    return execution.end == EXECUTION_CRASHED;
+}
+
+/* Instructions that no problem reaches are no reason to need a feature. */
+static bool claim_is_used(struct proof *proof, enum feature claimed, struct gate_result *result)
+{
+    const struct problem_entry *problems[MOST_EMULATED];
+    const struct problem_list *timed = &proof->timed;
+    char trapped[] = "/tmp/attest-trapped-XXXXXX", why[480] = "no temporary file";
+    bool used = false, failed = false;
+    int file = mkstemp(trapped);
+    if (file < 0 || !feature_trap(proof->candidate.image, claimed, trapped, why, sizeof why)) {
+        gate_say(result, VERDICT_INCONCLUSIVE, "whether its instructions of %s are in use cannot be seen: %.400s",
+                 feature_names[claimed], why);
+        failed = true;
+    } else {
+        int count = pick_problems(proof, EMULATED_FLOPS, problems, MOST_EMULATED);
+        for (int i = 0; i < count && !used; i++)
+            used = stops_on(proof, trapped, &problems[i]->problem, &failed);
+        for (int i = 0; i < timed->count && !used; i++)
+            used = gate_takes(proof, &timed->entries[i].problem) && stops_on(proof, trapped, &timed->entries[i].problem, &failed);
+        if (!used && failed)
+            gate_say(result, VERDICT_INCONCLUSIVE, "whether its instructions of %s are in use cannot be seen: it could not be run",
+                     feature_names[claimed]);
+        else if (!used)
+            gate_say(result, VERDICT_FAIL, "it claims %s, and its instructions of it are on a path that no problem takes",
+                     feature_names[claimed]);
+    }
+    if (file >= 0) {
+        close(file);
+        unlink(trapped);
+    }
+    return used;
 }
 
 /* ---- on an emulated processor ------------------------------------------------------------------------------------------------ */
@@ -143,20 +168,21 @@ static bool runs_emulated(struct proof *proof, struct gate_result *result)
 
 static void profile_cpu(struct proof *proof, struct gate_result *result)
 {
-    long counts[ISA_COUNT] = {0};
+    long counts[FEATURE_COUNT];
+    char why[400];
     int claimed = -1, used = -1;
 #if !defined(__x86_64__)
     gate_say(result, VERDICT_NOT_APPLICABLE, "features are known for x86-64 alone, and this machine is another");
     return;
 #endif
-    if (!count_instructions(proof->candidate.image, counts)) {
-        gate_say(result, VERDICT_INCONCLUSIVE, "objdump cannot read the image, or is not here; install binutils");
+    if (!feature_counts(proof->candidate.image, counts, why, sizeof why)) {
+        gate_say(result, VERDICT_INCONCLUSIVE, "its instructions cannot be listed: %s", why);
         return;
     }
     json_t *found = json_object();
-    for (int i = 0; i < ISA_COUNT; i++) {
-        json_put(found, isa_names[i], json_integer(counts[i]));
-        if (strcmp(proof->facts.needs, isa_names[i]) == 0)
+    for (int i = 0; i < FEATURE_COUNT; i++) {
+        json_put(found, feature_names[i], json_integer(counts[i]));
+        if (strcmp(proof->facts.needs, feature_names[i]) == 0)
             claimed = i;
         if (counts[i])
             used = i;
@@ -165,14 +191,15 @@ static void profile_cpu(struct proof *proof, struct gate_result *result)
     json_put(result->details, "claimed", json_string(proof->facts.needs));
     if (used > claimed)
         gate_say(result, VERDICT_FAIL, "it says that it needs %s, and has %ld instructions of %s",
-                 claimed < 0 ? "nothing" : isa_names[claimed], counts[used], isa_names[used]);
+                 claimed < 0 ? "nothing" : feature_names[claimed], counts[used], feature_names[used]);
     else if (claimed >= 0 && counts[claimed] == 0)
-        gate_say(result, VERDICT_FAIL, "it claims %s and has not one instruction of it", isa_names[claimed]);
-    else if (sub_features_are_declared(proof, result) && runs_emulated(proof, result)) {
+        gate_say(result, VERDICT_FAIL, "it claims %s and has not one instruction of it", feature_names[claimed]);
+    else if (sub_features_are_declared(proof, result) && runs_emulated(proof, result) &&
+             (claimed < 0 || claim_is_used(proof, (enum feature)claimed, result))) {
         if (claimed < 0)
             gate_say(result, VERDICT_PASS, "plain instructions alone, as it says");
         else
-            gate_say(result, VERDICT_PASS, "%ld instructions of %s, and none beyond", counts[claimed], isa_names[claimed]);
+            gate_say(result, VERDICT_PASS, "%ld instructions of %s, and none beyond", counts[claimed], feature_names[claimed]);
     }
 }
 
