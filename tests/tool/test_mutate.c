@@ -125,7 +125,8 @@ static void test_operators(void)
         {"term_dropped", "{ if (a)\n *b = 1; }", ""}, /* a pointer, and no product */
         {"condition_dropped", "x = a && b < 1 || c;", "x = a || c;|x = b < 1 || c;|x = a && b < 1;|x = c;|"},
         {"type_narrowed", "int64_t a = (double)b; int64_t *c;",
-         "int32_t a = (double)b; int64_t *c;|int16_t a = (double)b; int64_t *c;|int64_t a = (float)b; int64_t *c;|"},
+         "int32_t a = (double)b; int64_t *c;|int16_t a = (double)b; int64_t *c;|int8_t a = (double)b; int64_t *c;|int64_t a = "
+         "(float)b; int64_t *c;|"},
         {"value_rounded", "{ float a = b + 1; }", "{ float a = attest_from_bf16(attest_to_bf16(b + 1)); }|"},
         {"loop_bound", "{ for (int i = 0; i < n && a; i++) b(); }",
          "{ for (int i = 0; i < (n) + 1 && a; i++) b(); }|{ for (int i = 0; i < (n) - 1 && a; i++) b(); }|"},

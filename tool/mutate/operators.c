@@ -429,7 +429,8 @@ void find_type_narrowed(struct finder *finder, int i)
 {
     static const struct pair pairs[] = {
         {"int64_t", "int32_t"}, {"int64_t", "int16_t"},   {"double", "float"},      {"size_t", "int"},       {"int32_t", "int16_t"},
-        {"int", "short"},       {"uint64_t", "uint32_t"}, {"uint32_t", "uint16_t"}, {"uint16_t", "uint8_t"}, {"long", "int"}};
+        {"int", "short"},       {"uint64_t", "uint32_t"}, {"uint32_t", "uint16_t"}, {"uint16_t", "uint8_t"}, {"long", "int"},
+        {"int64_t", "int8_t"},  {"int32_t", "int8_t"},    {"int", "signed char"}};
     if (!finder_is(finder, i + 1, "*"))
         swap_by(finder, i, pairs, COUNT(pairs), false);
 }
