@@ -8,4 +8,12 @@ result $? "the program lists its tests"
 while read -r test <&3; do
     check "$test" "$BUILD/tests/tool/test_covering" --only "$test"
 done 3< "$work/tests"
+
+# A key that place and bias hide together, and neither of them alone, does not reach the other rows, even as NaN.
+for dtype in f32 f16 bf16; do
+    for rows in 3 60; do
+        check "NaN behind place and bias together stays there: $dtype, $rows rows" "$BUILD/attest" check --kernel 'cpu_*' --seed 4 \
+            --contents bias=rows-hidden,special=nan-behind-bias "fwd:$dtype:b20:h2:sq$rows:skv65:d16:wl=0:wr=0:bias:lse"
+    done
+done
 finish

@@ -303,6 +303,42 @@ static void hide_behind_bias(struct inputs *inputs, int64_t b, int64_t j)
     }
 }
 
+/* Whether some row of the heads that share a KV head sees a key, by its place and by its bias. */
+static bool is_seen(const struct inputs *inputs, int64_t b, int64_t kv_head, int64_t j)
+{
+    const attest_problem *problem = &inputs->problem;
+    int64_t group = problem->heads_q / problem->heads_kv;
+    for (int64_t i = 0; i < layout_rows(&inputs->layout, b); i++) {
+        int64_t begin, end;
+        layout_visible(&inputs->layout, b, i, &begin, &end);
+        for (int64_t h = kv_head * group; h < (kv_head + 1) * group && begin <= j && j < end; h++)
+            if (element_load(inputs->bias.at, problem->dtype_bias, bias_at(problem, b, h, i, j)) > -INFINITY)
+                return true;
+    }
+    return false;
+}
+
+/* NaN for every key of K or V that masks by place and the bias hide together, though neither would alone. Where keys share their
+ * memory, one that is seen stays as it is. */
+static void poison_unseen(struct inputs *inputs, struct buffer *buffer, const int64_t *stride, int64_t dim)
+{
+    const attest_problem *problem = &inputs->problem;
+    const size_t size = element_size(buffer->dtype), before = (size_t)((unsigned char *)buffer->at - buffer->base) / size;
+    unsigned char *seen = calloc(buffer->bytes / size + 1, 1);
+    for (int pass = 0; pass < 2 && seen; pass++)
+        for (int64_t b = 0; b < problem->batch; b++)
+            for (int64_t h = 0; h < problem->heads_kv; h++)
+                for (int64_t j = 0; j < layout_keys(&inputs->layout, b); j++) {
+                    int64_t at = layout_key_at(&inputs->layout, stride, b, h, j);
+                    if (pass == 0 && is_seen(inputs, b, h, j))
+                        memset(seen + (int64_t)before + at, 1, (size_t)dim);
+                    for (int64_t d = 0; d < dim && pass == 1; d++)
+                        if (!seen[(int64_t)before + at + d])
+                            element_store(buffer->at, buffer->dtype, at + d, NAN);
+                }
+    free(seen);
+}
+
 static void apply_special(int word, struct inputs *inputs, uint64_t seed)
 {
     const attest_problem *problem = &inputs->problem;
@@ -335,8 +371,11 @@ static void apply_special(int word, struct inputs *inputs, uint64_t seed)
             element_store(inputs->bias.at, problem->dtype_bias, bias_at(problem, b, h, i, j), INFINITY);
         break;
     default:
-        if (inputs->bias.at)
+        if (inputs->bias.at) {
             hide_behind_bias(inputs, b, j);
+            poison_unseen(inputs, &inputs->k, problem->stride_k, problem->dim);
+            poison_unseen(inputs, &inputs->v, problem->stride_v, problem->dim_v);
+        }
     }
 }
 

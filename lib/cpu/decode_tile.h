@@ -207,7 +207,8 @@ static void decode_modify(struct decode *x, int64_t r, int64_t key, int64_t keys
             float bias[LANES];
             for (int i = 0; i < LANES; i++) {
                 float one[LANES] = {-INFINITY};
-                if (n + i < keys)
+                /* A key that the row cannot see by its place is not live for it, whatever its bias. */
+                if (key + n + i >= row->lo && key + n + i < hi)
                     vf_store(one, vf_from_some(row->bias, (key + n + i) * p->stride_bias[3], p->dtype_bias, 1));
                 bias[i] = one[0];
                 x->live[n + i] = x->live[n + i] || bias[i] != -INFINITY;

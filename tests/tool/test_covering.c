@@ -261,6 +261,25 @@ WHEN(keys_past_1m)
 {
     return P->seq_kv > 1048576;
 }
+WHERE(sees_past_64k)
+{
+    int64_t begin, end;
+    (void)h;
+    layout_visible(&in->layout, b, i, &begin, &end);
+    return end - begin > 65536;
+}
+WHERE(sees_past_8k)
+{
+    int64_t begin, end;
+    (void)h;
+    layout_visible(&in->layout, b, i, &begin, &end);
+    return end - begin > 8192;
+}
+WHEN(past_caches_at_decode)
+{
+    return P->seq_q * (P->heads_q / P->heads_kv) <= 8 && P->heads_q / P->heads_kv >= 4 && P->dim >= 128 &&
+           P->batch * P->heads_kv * P->seq_kv * (P->dim + P->dim_v) * (P->dtype == ATTEST_F32 ? 4 : 2) > 24 << 20;
+}
 WHEN(pages_past_8k)
 {
     return HAS(PAGED) && P->seq_kv > 8192 * P->page_size;
@@ -543,6 +562,8 @@ static const struct bug large_bugs[] = {
     {"more than 8k pages", pages_past_8k, NULL},
     {"keys past 1M", keys_past_1m, NULL},
     {"keys past 64k", keys_past_64k, NULL},
+    {"K and V past the caches at decode", past_caches_at_decode, sees_past_8k},
+    {"rows that see more than 64k keys", always, sees_past_64k},
 };
 
 /* One pass over the array serves all bugs: each problem is run by the first bug of those not yet found whose condition holds. */
@@ -551,9 +572,12 @@ struct hunt {
     int count;
     bool found[COUNT_OF(bugs)];
     int tried[COUNT_OF(bugs)]; /* problems on which the bug was there and was not seen */
-    int planted;               /* in the last run; -1: none */
+    struct {
+        attest_problem problem;
+        int bug;
+    } planted[4]; /* in the last runs, of which not all have been reported; -1: none */
     int left, problems, wrongly;
-    char wrong[256];
+    char wrong[ATTEST_PROBLEM_TEXT + 1024];
 };
 
 /* Every row that the bug is on gets twice its O with the other sign. False if that changes nothing. */
@@ -582,34 +606,42 @@ static struct execution run_planted(void *data, const struct inputs *inputs, str
     struct library_kernel kernel = {.threads = 1, .rubbish = 0xff};
     struct subject library = library_subject(&kernel);
     struct execution execution = library.run(library.data, inputs, outputs);
-    hunt->planted = -1;
-    hunt->problems++;
-    for (int n = 0; n < hunt->count && hunt->planted < 0 && execution.end == EXECUTION_DONE; n++)
+    int bug = -1, turn = hunt->problems++ % COUNT_OF(hunt->planted);
+    for (int n = 0; n < hunt->count && bug < 0 && execution.end == EXECUTION_DONE; n++)
         if (!hunt->found[n] && plant(&hunt->bugs[n], inputs, outputs))
-            hunt->planted = n;
+            bug = n;
+    hunt->planted[turn].problem = inputs->problem;
+    hunt->planted[turn].bug = bug;
     return execution;
 }
 
 static bool see(void *data, const struct cover_outcome *outcome)
 {
     struct hunt *hunt = data;
-    if (outcome->verdict == VERDICT_FAIL && hunt->planted >= 0) {
-        hunt->found[hunt->planted] = true;
-        hunt->left--;
+    int bug = -1;
+    for (int n = 0; n < COUNT_OF(hunt->planted) && n < hunt->problems; n++)
+        if (memcmp(&hunt->planted[n].problem, &outcome->problem, sizeof outcome->problem) == 0)
+            bug = hunt->planted[n].bug;
+    if (outcome->verdict == VERDICT_FAIL && bug >= 0) {
+        hunt->left -= !hunt->found[bug];
+        hunt->found[bug] = true;
     } else if (outcome->verdict == VERDICT_FAIL) {
+        char text[ATTEST_PROBLEM_TEXT], contents[CONTENTS_TEXT];
         hunt->wrongly++;
-        attest_problem_print(&outcome->problem, hunt->wrong, sizeof hunt->wrong);
-    } else if (hunt->planted >= 0) {
-        hunt->tried[hunt->planted]++;
+        attest_problem_print(&outcome->problem, text, sizeof text);
+        contents_print(&outcome->contents, contents);
+        snprintf(hunt->wrong, sizeof hunt->wrong, "--seed %llu --contents %s %s: %s", (unsigned long long)outcome->seed, contents,
+                 text, outcome->note);
+    } else if (bug >= 0) {
+        hunt->tried[bug]++;
     }
-    hunt->planted = -1;
     return hunt->left > 0;
 }
 
 static void hunt_for(const struct bug *planted, int count, void (*cover)(const struct cover_plan *, struct cover_summary *),
                      int rows, int large)
 {
-    struct hunt hunt = {.bugs = planted, .count = count, .left = count, .planted = -1};
+    struct hunt hunt = {.bugs = planted, .count = count, .left = count};
     struct cover_plan plan = {.subject = {run_planted, &hunt},
                               .taker = {takes_all, NULL},
                               .seed = tap.seed,
