@@ -314,6 +314,7 @@ static void shorten(struct policy *policy, enum kind kind)
     policy->determinism_runs = 12;
     policy->emulation_seconds = 25;
     policy->leak_runs = 60;
+    policy->valgrind_problems = 0;
     policy->neighbours = 8;
     policy->cover_rows = 200;
     policy->large_rounds = 0;

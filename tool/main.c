@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Gets ready what the command's row in the table asks for, and calls it. */
 static enum exit_code prepare_and_run(struct session *session)
@@ -37,6 +38,15 @@ static enum exit_code prepare_and_run(struct session *session)
     return command->run(session);
 }
 
+/* Commands that judge wait for workers most of the time. Threads of OpenMP that have nothing to do would spin meanwhile and take the
+ * processor from the workers; libgomp reads whether they may before main runs, so the program starts itself again. */
+static void wait_without_spinning(const struct command *command, char **argv)
+{
+    if (command->bit & (CMD_PROVE | CMD_SELFTEST | CMD_EVOLVE | CMD_CHECK | CMD_ORACLE) && !getenv("GOMP_SPINCOUNT") &&
+        !getenv("OMP_WAIT_POLICY") && setenv("GOMP_SPINCOUNT", "0", 1) == 0)
+        execv("/proc/self/exe", argv);
+}
+
 static enum exit_code run_command(struct session *session, int argc, char **argv)
 {
     const char *names[64];
@@ -64,6 +74,7 @@ static enum exit_code run_command(struct session *session, int argc, char **argv
         snprintf(hint, sizeof hint, near ? "did you mean: attest %s?" : "type: attest help", near);
         return give_up(session, EXIT_USAGE, hint, "there is no command '%s'", word);
     }
+    wait_without_spinning(session->command, argv);
     enum exit_code code = options_parse(session, argc - 2, argv + 2);
     if (code == EXIT_PASS && session->options.help) {
         help_command(session->command);

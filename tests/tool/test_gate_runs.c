@@ -41,6 +41,7 @@ static json_t *run_gate(void (*gate)(struct proof *, struct gate_result *), cons
     proof.suite.entries = entries;
     proof.suite.count = COUNT_OF(suite);
     proof.policy.leak_runs = 50;
+    proof.policy.valgrind_problems = 0;
     proof.policy.determinism_runs = 12;
     proof.policy.call_seconds = 60;
     tap_check((proof.folder = mkdtemp(folder)) != NULL, "no folder");

@@ -344,6 +344,7 @@ static void prove_covering(struct state *state)
 {
     const struct correctness *plan = state->plan;
     struct cover_plan cover = {.subject = plan->subject,
+                               .second = plan->second,
                                .taker = plan->taker,
                                .seed = plan->seed,
                                .threads = plan->threads,

@@ -9,6 +9,7 @@
 
 struct correctness {
     struct subject subject;
+    struct subject second; /* the same kernel in another worker, see cover_problems.h; run is NULL: there is none */
     struct taker taker;
     struct subject far;      /* the same kernel, for problems whose rows are to be EXECUTOR_FAR apart; run is NULL: there is none */
     struct subject champion; /* run is NULL: there is none */

@@ -27,7 +27,7 @@ uint64_t cover_seed(uint64_t seed, uint64_t stream, uint64_t index)
     return 1 + random_bits(seed, stream, index) % 999999999;
 }
 
-int64_t cover_examine(const struct cover_plan *plan, struct cover_outcome *outcome, row_chooser *choose, const int *row,
+int64_t cover_examine(struct subject subject, struct cover_outcome *outcome, row_chooser *choose, int threads, const int *row,
                       bool *observed)
 {
     struct exam exam;
@@ -35,14 +35,14 @@ int64_t cover_examine(const struct cover_plan *plan, struct cover_outcome *outco
     int64_t judged = 0;
     outcome->verdict = VERDICT_INCONCLUSIVE;
     outcome->end = EXECUTION_DONE;
-    if (!exam_make_quick(&exam, &outcome->problem, outcome->seed, &outcome->contents, choose, plan->threads, outcome->note,
+    if (!exam_make_quick(&exam, &outcome->problem, outcome->seed, &outcome->contents, choose, threads, outcome->note,
                          sizeof outcome->note))
         return 0;
     if (!outputs_make(&outputs, &exam.inputs)) {
         snprintf(outcome->note, sizeof outcome->note, "out of memory for the outputs");
     } else {
         outcome->verdict =
-            subject_run(plan->subject, &exam.inputs, exam.digest, &outputs, &outcome->end, outcome->note, sizeof outcome->note);
+            subject_run(subject, &exam.inputs, exam.digest, &outputs, &outcome->end, outcome->note, sizeof outcome->note);
         if (outcome->verdict == VERDICT_PASS) {
             outcome->verdict = exam_judge(&exam, &outputs, &outcome->finding);
             snprintf(outcome->note, sizeof outcome->note, "%s", outcome->finding.what);
@@ -69,44 +69,70 @@ static void make_empty(attest_problem *problem, int which)
     attest_problem_pack(problem);
 }
 
-static bool examine_row(const struct cover_plan *plan, struct cover_summary *summary, struct cover_outcome *outcome, const int *row,
-                        bool *observed)
+/* A problem of the array, and what came of it. */
+struct drawn {
+    int row[COVERING_FIELDS];
+    bool observed[COVERING_FIELDS];
+    struct cover_outcome outcome;
+    int64_t judged;
+    bool taken; /* by the library and the kernel */
+};
+
+static bool count_row(const struct cover_plan *plan, struct cover_summary *summary, const struct drawn *drawn)
 {
-    outcome->finding = (struct finding){0};
-    outcome->note[0] = '\0';
-    summary->rows_judged += cover_examine(plan, outcome, NULL, row, observed);
-    summary->problems += outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FAIL;
-    summary->refused += outcome->verdict == VERDICT_NOT_APPLICABLE;
-    return plan->report(plan->data, outcome);
+    summary->rows_judged += drawn->judged;
+    summary->problems += drawn->outcome.verdict == VERDICT_PASS || drawn->outcome.verdict == VERDICT_FAIL;
+    summary->refused += drawn->outcome.verdict == VERDICT_NOT_APPLICABLE;
+    return plan->report(plan->data, &drawn->outcome);
 }
 
+/* One more problem, of nothing. */
+static bool examine_empty(const struct cover_plan *plan, struct cover_summary *summary, const struct drawn *from, int which)
+{
+    struct drawn drawn = {.outcome = {.part = "empty", .seed = from->outcome.seed, .problem = from->outcome.problem}};
+    make_empty(&drawn.outcome.problem, which);
+    if (attest_problem_check(&drawn.outcome.problem, NULL, 0) != ATTEST_OK || !taker_takes(plan->taker, &drawn.outcome.problem))
+        return true;
+    drawn.judged = cover_examine(plan->subject, &drawn.outcome, NULL, 1, NULL, NULL);
+    return count_row(plan, summary, &drawn);
+}
+
+/* Problems are drawn two at a time, whether or not there are two workers to run them, so that a seed draws the same. */
 void cover_array(const struct cover_plan *plan, struct cover_summary *summary)
 {
+    enum { LANES = 2 };
+    const struct subject subjects[LANES] = {plan->subject, plan->second.run ? plan->second : plan->subject};
+    const int lanes = plan->second.run && plan->threads > 1 ? LANES : 1;
     struct problem_space space;
     problem_space_make(&space, plan->taker, USUAL_WORK, MOST_WORK);
     struct covering *covering = covering_make(&space.covering, random_bits(plan->seed, SEED_ARRAY, 0));
-    int row[COVERING_FIELDS];
     bool going = covering != NULL;
-    for (int n = 0; n < plan->rows && going && covering_next(covering, row); n++) {
-        struct cover_outcome outcome = {.part = "covering", .seed = cover_seed(plan->seed, SEED_INPUTS, (uint64_t)n)};
-        bool observed[COVERING_FIELDS] = {false};
+    for (int n = 0; n < plan->rows && going; n += LANES) {
+        struct drawn drawn[LANES] = {0};
+        int count = 0;
+        while (count < LANES && n + count < plan->rows && covering_next(covering, drawn[count].row)) {
+            struct drawn *one = &drawn[count];
+            uint64_t number = (uint64_t)(n + count++);
+            one->outcome = (struct cover_outcome){.part = "covering", .seed = cover_seed(plan->seed, SEED_INPUTS, number)};
+            one->taken = problem_space_draw(&space, one->row, random_bits(plan->seed, SEED_VALUES, number), &one->outcome.problem,
+                                            &one->outcome.contents);
+        }
         if (n % 20 == 0)
             progress("correctness: problem %d of %d of the covering array", n + 1, plan->rows);
-        if (!problem_space_draw(&space, row, random_bits(plan->seed, SEED_VALUES, (uint64_t)n), &outcome.problem,
-                                &outcome.contents)) {
-            summary->refused++;
-            continue;
+#pragma omp parallel for num_threads(lanes) if (lanes > 1)
+        for (int lane = 0; lane < count; lane++)
+            if (drawn[lane].taken)
+                drawn[lane].judged =
+                    cover_examine(subjects[lane], &drawn[lane].outcome, NULL, 1, drawn[lane].row, drawn[lane].observed);
+        for (int lane = 0; lane < count && going; lane++) {
+            summary->refused += !drawn[lane].taken;
+            going = !drawn[lane].taken || count_row(plan, summary, &drawn[lane]);
+            if (drawn[lane].taken && drawn[lane].outcome.verdict == VERDICT_PASS)
+                covering_mark(covering, drawn[lane].row, drawn[lane].observed);
+            if ((n + lane) % EMPTY_EVERY == EMPTY_EVERY - 1 && drawn[lane].taken && going)
+                going = examine_empty(plan, summary, &drawn[lane], (n + lane) / EMPTY_EVERY % 3);
         }
-        going = examine_row(plan, summary, &outcome, row, observed);
-        if (outcome.verdict == VERDICT_PASS)
-            covering_mark(covering, row, observed);
-        if (n % EMPTY_EVERY == EMPTY_EVERY - 1 && going) {
-            outcome.part = "empty";
-            outcome.contents = (struct contents){0};
-            make_empty(&outcome.problem, n / EMPTY_EVERY % 3);
-            if (attest_problem_check(&outcome.problem, NULL, 0) == ATTEST_OK && taker_takes(plan->taker, &outcome.problem))
-                going = examine_row(plan, summary, &outcome, row, NULL);
-        }
+        going = going && count == LANES;
     }
     if (covering) {
         struct covering_count counts = covering_counts(covering);

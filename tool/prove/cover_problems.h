@@ -26,6 +26,7 @@ struct cover_outcome {
 
 struct cover_plan {
     struct subject subject;
+    struct subject second; /* the same kernel once more, to run while the first is judged; run is NULL: there is none */
     struct taker taker;
     uint64_t seed;
     int threads; /* of the judge */
@@ -51,7 +52,7 @@ void cover_large(const struct cover_plan *plan, struct cover_summary *summary);
 
 /* Makes inputs, runs the subject, judges all rows, or those that `choose` chooses if it is not NULL; fills verdict, end, finding and
  * note. If `observed` is not NULL it says which fields of `row` show. Returns the number of rows that were judged. */
-int64_t cover_examine(const struct cover_plan *plan, struct cover_outcome *outcome, row_chooser *choose, const int *row,
+int64_t cover_examine(struct subject subject, struct cover_outcome *outcome, row_chooser *choose, int threads, const int *row,
                       bool *observed);
 
 /* A row_chooser (examine.h) for problems of which not all rows can be judged: some of every head of every sequence, the ends and both

@@ -81,6 +81,11 @@ void gate_correctness(struct proof *proof, struct gate_result *result)
         .reproduce = reproduce,
     };
     struct executor *far = proof->brief ? NULL : open_worker(proof, proof->candidate.image, NULL, GUARD_FAR, &execution);
+    struct executor *second = proof->brief || proof->device || proof->threads < 2
+                                  ? NULL
+                                  : open_worker(proof, proof->candidate.image, NULL, GUARD_BANDS, &execution);
+    if (second)
+        correctness.second = (struct subject){run_guarded, second};
     if (far)
         correctness.far = (struct subject){run_guarded, far};
     if (champion) {
@@ -89,6 +94,7 @@ void gate_correctness(struct proof *proof, struct gate_result *result)
         json_put(result->details, "champion", json_string(proof->opponent.name));
     }
     correctness_prove(&correctness, result);
+    executor_close(second, NULL);
     executor_close(far, NULL);
     executor_close(champion, NULL);
     executor_close(candidate, NULL);

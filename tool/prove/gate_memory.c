@@ -21,13 +21,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "build.h"
 #include "cuda_tools.h"
 #include "pick.h"
 #include "same_bits.h"
 
-enum { SHORT_LEAK_RUNS = 100, MOST_PROBLEMS = 12, MOST_PADDED = 4, MOST_VALGRIND = 3, WARM_UP_CALLS = 64, STATIONS = 3 };
+enum { MOST_PROBLEMS = 12, MOST_PADDED = 4, WARM_UP_CALLS = 64, STATIONS = 3 };
 #define MOST_FLOPS     1e8
 #define VALGRIND_FLOPS 3e6
 #define LEAK_BYTES     (32 << 10) /* of growth that may be an accident: then it is looked at twice */
@@ -265,6 +266,30 @@ static bool run_under(struct memory *memory, struct executor *executor, const st
     return false;
 }
 
+static void cut_out(char *text, const char *part)
+{
+    const size_t length = strlen(part);
+    for (char *at = text; length > 1 && (at = strstr(at, part));)
+        memmove(at, at + length, strlen(at + length) + 1);
+}
+
+/* Keeps what a tool printed. The log is kept as evidence, and in which folders this program and its work lie is no part of it. */
+static void keep_log(struct memory *memory, const struct tool_run *tool, const char *printed)
+{
+    char *text = strdup(printed), program[4096] = "", work[4096];
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    char *name = length > 0 ? strrchr(program, '/') : NULL;
+    if (name)
+        name[1] = '\0';
+    snprintf(work, sizeof work, "%s/", memory->proof->folder);
+    if (text) {
+        cut_out(text, program);
+        cut_out(text, work);
+        gate_write(memory->proof, memory->result, tool->artefact, tool->file, text);
+    }
+    free(text);
+}
+
 /* Runs the problems under the tool. *ran says how many. */
 static bool run_tool(struct memory *memory, struct tool_run *tool, int *ran)
 {
@@ -291,7 +316,7 @@ static bool run_tool(struct memory *memory, struct tool_run *tool, int *ran)
         }
     }
     if (*executor_printed(executor))
-        gate_write(memory->proof, memory->result, tool->artefact, tool->file, executor_printed(executor));
+        keep_log(memory, tool, executor_printed(executor));
     executor_close(executor, NULL);
     return good;
 }
@@ -382,6 +407,8 @@ static bool run_valgrind(struct memory *memory)
                                           "--vgdb=no",
                                           "--num-callers=8",
                                           NULL};
+    const double asked = memory->proof->policy.valgrind_problems;
+    const int most = asked < 1 ? 1 : asked < MOST_PROBLEMS ? (int)asked : MOST_PROBLEMS; /* without its source nothing else looks */
     char version[128];
     char *command[] = {(char *)(uintptr_t) "valgrind", (char *)(uintptr_t) "--version", NULL};
     struct tool_run tool = {.name = "under valgrind",
@@ -392,7 +419,7 @@ static bool run_valgrind(struct memory *memory)
                                 "valgrind does not know the instructions that it needs: prove the source, which is checked by "
                                 "sanitizers instead",
                             .flops = VALGRIND_FLOPS,
-                            .most = MOST_VALGRIND};
+                            .most = most};
     int ran = 0;
     if (build_command(command, 60, version, sizeof version) != 0) {
         gate_say(memory->result, VERDICT_INCONCLUSIVE,
@@ -425,8 +452,8 @@ void gate_memory(struct proof *proof, struct gate_result *result)
     if (proof->candidate.source && !run_sanitizers(&memory))
         return;
     /* The image that ships is not the one that sanitizers see. */
-    if (proof->candidate.source && proof->policy.leak_runs < SHORT_LEAK_RUNS)
-        json_put(result->details, "valgrind", json_string("not run: the policy is a short one"));
+    if (proof->candidate.source && proof->policy.valgrind_problems < 1)
+        json_put(result->details, "valgrind", json_string("not run: the policy asks for none"));
     else if (proof->candidate.source && valgrind_lacks(proof->facts.needs))
         json_put(result->details, "valgrind", json_string("not run: valgrind does not know AVX-512 and AMX"));
     else if (!run_valgrind(&memory))

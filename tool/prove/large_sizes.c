@@ -2,8 +2,8 @@
  * large_sizes.c - problems of the sizes that users run (see cover_problems.h).
  *
  * A kernel that is right on a thousand rows can be wrong on a million. The table has a line for every size that can wrap round: rows and
- * keys past 8k, 64k and 1M, sequences and heads past 256 and 64k, pages by the ten thousand; the other sizes are small, so that a problem
- * costs about as much as a second of one core at most. Everything else is drawn as for the covering array: masks, modifiers, layouts,
+ * keys past 8k, 64k and 1M, sequences and heads past 256 and 64k, pages by the ten thousand, K and V of more bytes than caches hold,
+ * where kernels change their ways; the other sizes are small, so that a problem costs about as much as a second of one core at most. Everything else is drawn as for the covering array: masks, modifiers, layouts,
  * packing, contents.
  *
  * All rows are judged where that is affordable. Where it is not, those are that lie on either side of a power of two, of their number
@@ -52,6 +52,9 @@ static const struct large {
     {"many pages", {1, 3}, {1, 7}, {1, 2}, {1, 4}, {16385, 70000}, {4, 16}, {1, 7}, {0, 0}},
     {"pages that are no power of two", {2, 9}, {3, 7}, {1, 3}, {1, 3}, {4097, 9000}, {8, 32}, {97, 300}, {0, 0}},
     {"large pages", {1, 3}, {3, 7}, {1, 2}, {1, 8}, {2049, 40000}, {8, 32}, {513, 1500}, {0, 0}},
+    {"K and V past the caches, few rows", {1, 2}, {4, 8}, {1, 3}, {1, 1}, {27000, 31000}, {128, 160}, {0, 0}, {0, 0}},
+    {"K and V past the caches, some rows", {1, 1}, {4, 16}, {1, 3}, {2, 5}, {27000, 31000}, {128, 160}, {0, 0}, {0, 0}},
+    {"K and V past the caches, many rows", {1, 1}, {1, 2}, {4, 8}, {33, 96}, {6300, 9000}, {112, 144}, {0, 0}, {0, 0}},
     {"a batch of long sequences", {9, 40}, {3, 7}, {1, 2}, {1, 2}, {1025, 4096}, {8, 32}, {0, 0}, {0, 0}},
 };
 
@@ -168,8 +171,9 @@ static bool is_affordable(const attest_problem *problem)
     return whole_work(problem) < 1.5e9;
 }
 
-/* Whether the last row and one before see a key by their places, and so the wraps of this problem can show. */
-static bool shows_its_end(const attest_problem *problem)
+/* Whether the last row and one before see keys by their places, and so the wraps of this problem can show: at least one key, and where
+ * there are to be `most` of them, half. */
+static bool shows_its_end(const attest_problem *problem, bool most)
 {
     int seen = 0;
     attest_problem one = *problem;
@@ -178,7 +182,7 @@ static bool shows_its_end(const attest_problem *problem)
     for (int n = 0; n < 2; n++) {
         int64_t begin, end;
         layout_visible(&layout, 0, (problem->seq_q - 1) * (2 - n) / 2, &begin, &end);
-        seen += end > begin;
+        seen += end - begin > (most ? problem->seq_kv / 2 : 0);
     }
     return seen == 2;
 }
@@ -187,7 +191,7 @@ static bool shows_its_end(const attest_problem *problem)
  * large. */
 static void simplify(int row[COVERING_FIELDS], int tries)
 {
-    static const int hiding[] = {FIELD_window_left, FIELD_window_right},
+    static const int hiding[] = {FIELD_window_left, FIELD_window_right, FIELD_mask},
                      wide[] = {FIELD_dim_v, FIELD_bias_type, FIELD_bias_layout, FIELD_bias, FIELD_layout_q, FIELD_layout_o};
     for (int n = 0; n < COUNT_OF(hiding) && tries > TRIES / 4; n++)
         row[hiding[n]] = 0;
@@ -216,7 +220,7 @@ static bool draw_large(const struct cover_plan *plan, const struct problem_space
         }
         if (problem_space_draw_sized(space, row, random_bits(plan->seed, SEED_VALUES, index), &sizes, MOST_ELEMENTS,
                                      &outcome->problem, &outcome->contents) &&
-            is_affordable(&outcome->problem) && shows_its_end(&outcome->problem))
+            is_affordable(&outcome->problem) && shows_its_end(&outcome->problem, !sizes.window_left && (n + round) % 4 != 0))
             return true;
     }
     return false;
@@ -238,7 +242,8 @@ void cover_large(const struct cover_plan *plan, struct cover_summary *summary)
                 continue;
             }
             bool all = whole_work(&outcome.problem) <= ALL_ROWS_WORK;
-            summary->rows_judged += cover_examine(plan, &outcome, all ? NULL : cover_choose_rows, NULL, NULL);
+            summary->rows_judged +=
+                cover_examine(plan->subject, &outcome, all ? NULL : cover_choose_rows, plan->threads, NULL, NULL);
             summary->large += outcome.verdict == VERDICT_PASS || outcome.verdict == VERDICT_FAIL;
             summary->refused += outcome.verdict == VERDICT_NOT_APPLICABLE;
             going = plan->report(plan->data, &outcome);

@@ -267,7 +267,7 @@ static int64_t draw_dim_v(struct dice *dice, int level, int64_t dim)
     case DIM_V_SMALLER:
         return dim > 1 ? 1 + roll(dice, dim - 1) : 1;
     case DIM_V_LARGER:
-        return dim + 1 + roll(dice, dim < 480 ? (dim < 16 ? 2 * dim : 32) : 512 - dim);
+        return dim < 512 ? dim + 1 + roll(dice, dim < 480 ? (dim < 16 ? 2 * dim : 32) : 512 - dim) : dim;
     case DIM_V_FEW:
         return 1 + roll(dice, 7);
     case DIM_V_OTHER:

@@ -71,7 +71,7 @@ static char **make_environment(const struct executor_spec *spec)
 /* The command line: the wrapper, if any, and this program. To be freed, but not its strings. */
 static char **make_command(const struct executor_spec *spec)
 {
-    static char itself[] = "/proc/self/exe", word[] = "worker", path[PATH_MAX];
+    static char itself[] = "/proc/self/exe", word[] = "worker", path[64]; /* for a wrapper, whose own program is another */
     size_t count = 0;
     while (spec->wrapper && spec->wrapper[count])
         count++;
@@ -80,8 +80,7 @@ static char **make_command(const struct executor_spec *spec)
         return NULL;
     for (size_t i = 0; i < count; i++)
         command[i] = (char *)(uintptr_t)spec->wrapper[i];
-    ssize_t length = readlink(itself, path, sizeof path - 1);
-    path[length > 0 ? length : 0] = '\0';
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)getpid());
     command[count] = count ? path : itself;
     command[count + 1] = word;
     return command;

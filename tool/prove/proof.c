@@ -53,6 +53,7 @@ enum exit_code proof_open(struct session *session, const char *word, struct proo
     if (session->options.thorough || session->options.record) {
         proof->policy.cover_rows *= proof->policy.thorough;
         proof->policy.large_rounds *= proof->policy.thorough;
+        proof->policy.emulation_seconds *= proof->policy.thorough;
     }
     enum exit_code code = candidate_open(session, word, &proof->candidate);
     if (code == EXIT_PASS && proof->candidate.cuda) {

@@ -266,6 +266,9 @@ static void read_mappings(struct state *state)
         if (sscanf(line, "%llx-%llx %7s %llx %*s %llu %n", &first, &last, mapping->protection, &offset, &inode, &used) < 5)
             continue;
         snprintf(mapping->path, sizeof mapping->path, "%s", used ? line + used : "");
+        char *deleted = strstr(mapping->path, " (deleted)"); /* a file that others replace in the meantime is still mapped */
+        if (deleted)
+            *deleted = '\0';
         mapping->begin = first;
         mapping->end = last;
         mapping->is_file = inode != 0 && !strstr(mapping->path, "memfd:");
