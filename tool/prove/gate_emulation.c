@@ -35,7 +35,7 @@ struct task {
     struct emulation_problem of;
     int orders;
     enum verdict verdict; /* NOT APPLICABLE: refused by the library */
-    bool run;
+    bool run, diagnosed;
     bool observed[COVERING_FIELDS];
     char note[900];
 };
@@ -192,6 +192,7 @@ static void diagnose(struct emulated_gate *gate, struct task *task, struct execu
             diagnosis_sentence(&diagnosis, why, sizeof why);
             snprintf(task->note + used, sizeof task->note - used, "; %s", why);
             gate->diagnosis = diagnosis_json(&diagnosis);
+            task->diagnosed = true;
         }
         diagnosis_free(&diagnosis);
     }
@@ -343,7 +344,8 @@ static void add_result(struct emulated_gate *gate, const struct task *task, doub
             note_met(gate, of);
             emulation_problems_mark(gate->problems, of, task->observed);
         }
-        if (!gate->failed && (task->verdict == VERDICT_FAIL || task->verdict == VERDICT_INCONCLUSIVE)) {
+        /* The first failure is told, or the one that has a diagnosis, which takes longer than others take to fail. */
+        if ((!gate->failed || task->diagnosed) && (task->verdict == VERDICT_FAIL || task->verdict == VERDICT_INCONCLUSIVE)) {
             gate->failed = true;
             gate->verdict = task->verdict;
             snprintf(gate->sentence, sizeof gate->sentence, "%.750s, on %.200s%s%.120s (seed %" PRIu64 ")", task->note, text,
