@@ -197,6 +197,14 @@ static void test_draws(void)
     free(first);
     free(again);
     free(other);
+    /* A header that is included by the name of a macro. */
+    struct mutant_field field;
+    bool found = false;
+    if (tap_check(mutant_field_open(&session, "lib/cpu/cpu_fwd_amx.c", 5, &field) == EXIT_PASS, "no field of a file"))
+        for (int i = 0; i < field.file_count; i++)
+            found = found || strcmp(field.files[i]->path, "lib/cpu/decode_amx.h") == 0;
+    tap_check(found, "lib/cpu/decode_amx.h is not among the files of the kernel that includes it");
+    mutant_field_close(&field);
     attest_context_destroy(session.context);
 }
 

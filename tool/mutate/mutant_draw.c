@@ -82,7 +82,8 @@ static struct mutant_file *file_open(struct mutant_field *field, const char *pat
     return field->files[field->file_count++] = file;
 }
 
-/* The file that a line of a source includes, if it is one of ours; else "". */
+/* The file that a line of a source includes, if it is one of ours; else "". A macro that is the name of a file counts as including it:
+ * it is made for that. */
 static void included(const char *line, const char *from, char *path, size_t size)
 {
     const char *slash = strrchr(from, '/');
@@ -91,9 +92,12 @@ static void included(const char *line, const char *from, char *path, size_t size
     if (*line++ != '#')
         return;
     line += strspn(line, " \t");
-    if (!begins_with(line, "include"))
+    if (begins_with(line, "include"))
+        line += 7 + strspn(line + 7, " \t");
+    else if (begins_with(line, "define"))
+        line += strcspn(line, "\"\n");
+    else
         return;
-    line += 7 + strspn(line + 7, " \t");
     int length = (int)strcspn(line + 1, "\">\n");
     if (*line == '"')
         snprintf(path, size, "%.*s%.*s", slash ? (int)(slash - from + 1) : 0, from, length, line + 1);

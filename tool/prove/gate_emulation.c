@@ -466,8 +466,7 @@ void gate_emulation(struct proof *proof, struct gate_result *result)
         } else if (!gate.problems) {
             gate_say(result, VERDICT_INCONCLUSIVE, "out of memory");
         } else {
-            int threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
-            gate.threads = threads < 1 ? 1 : threads > MOST_WORKERS ? MOST_WORKERS : threads;
+            gate.threads = proof->threads < 1 ? 1 : proof->threads > MOST_WORKERS ? MOST_WORKERS : proof->threads;
 #pragma omp parallel num_threads(gate.threads)
             work(&gate);
             conclude(&gate, result);
