@@ -176,27 +176,50 @@ static void fail_with_note(struct task *task, const char *sentence, struct execu
         snprintf(task->note, sizeof task->note, "%.230s; it may be that %.380s", sentence, why);
 }
 
-/* Asks the stage oracle, on the emulated device and by the problem that came out wrong, which stage is the first to go wrong, and adds
- * its answer to the note. It chooses inputs of its own: if all stages are right with those, there is nothing to add. */
-static void diagnose(struct emulated_gate *gate, struct task *task, struct executor *executor)
+/* Asks the stage oracle about one problem, and puts its answer in `found` if it names fewer stages than what is there. */
+static void ask_stages(struct emulated_gate *gate, struct executor *executor, const attest_problem *problem, uint64_t seed,
+                       unsigned *stages, char *found, size_t size)
 {
     struct diagnosis diagnosis;
     char why[400], *folder = gate_path(gate->proof, "emulation");
-    bool mine = false;
-#pragma omp critical(emulated_tasks)
-    if (!gate->proof->terse && !gate->failed && !gate->diagnosis)
-        mine = (gate->diagnosis = json_null()) != NULL;
-    if (mine && stages_diagnose(stages_subject(executor), &task->of.problem, task->of.seed, folder, &diagnosis, why, sizeof why)) {
-        if (diagnosis.wrong) {
-            size_t used = strlen(task->note);
-            diagnosis_sentence(&diagnosis, why, sizeof why);
-            snprintf(task->note + used, sizeof task->note - used, "; %s", why);
+    if (stages_diagnose(stages_subject(executor), problem, seed, folder, &diagnosis, why, sizeof why)) {
+        if (diagnosis.wrong && (!*stages || __builtin_popcount(diagnosis.stages) < __builtin_popcount(*stages))) {
+            *stages = diagnosis.stages;
+            diagnosis_sentence(&diagnosis, found, size);
+            json_decref(gate->diagnosis);
             gate->diagnosis = diagnosis_json(&diagnosis);
-            task->diagnosed = true;
         }
         diagnosis_free(&diagnosis);
     }
     free(folder);
+}
+
+/* Which stage is the first to go wrong, from the stage oracle on the emulated device, is added to the note. It is asked about the problem
+ * that came out wrong, and, where that is too small to tell stages apart, about one with several tiles. It chooses inputs of its own: if
+ * all stages are right with those, there is nothing to add. */
+static void diagnose(struct emulated_gate *gate, struct task *task, struct executor *executor)
+{
+    const struct emulation_group *group = &gate->emulation.groups[task->of.group];
+    attest_problem larger;
+    unsigned stages = 0;
+    char text[ATTEST_PROBLEM_TEXT], found[400];
+    bool mine = false;
+#pragma omp critical(emulated_tasks)
+    if (!gate->proof->terse && !gate->failed && !gate->diagnosis)
+        mine = (gate->diagnosis = json_null()) != NULL;
+    if (!mine)
+        return;
+    ask_stages(gate, executor, &task->of.problem, task->of.seed, &stages, found, sizeof found);
+    snprintf(text, sizeof text, "fwd:%s:b1:hq2:hkv1:sq35:skv150:d%d%s", cuda_dtype_name(group->dtype), group->dim,
+             gate->proof->facts.refuses & ATTEST_LSE ? "" : ":lse");
+    if (__builtin_popcount(stages) > 1 && attest_problem_parse(text, &larger, NULL, 0) == ATTEST_OK &&
+        gate_takes(gate->proof, &larger))
+        ask_stages(gate, executor, &larger, task->of.seed, &stages, found, sizeof found);
+    if (stages) {
+        size_t used = strlen(task->note);
+        snprintf(task->note + used, sizeof task->note - used, "; %s", found);
+        task->diagnosed = true;
+    }
 }
 
 /* Judges the bits of the first order, before others are run. */

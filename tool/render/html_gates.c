@@ -330,7 +330,7 @@ void html_gate_details(FILE *out, const struct matter *matter, const json_t *rec
     static const char *const none[] = {NULL};
     if (strcmp(gate, "build") == 0)
         write_build(out, record, details);
-    else if (strcmp(gate, "oracle") == 0)
+    else if (strcmp(gate, "oracle") == 0 || strcmp(gate, "emulation") == 0) /* the same diagnosis, on another device */
         write_oracle(out, details);
     else if (strcmp(gate, "correctness") == 0)
         write_correctness(out, details);
