@@ -260,15 +260,20 @@ static bool same_token(const struct finder *finder, int a, int b)
 }
 
 /* Whether what the statement at `first` writes to, as far as its text says (the left side of an assignment, the first argument of a
- * call), is named in tokens from .. to. */
+ * call), is named in tokens from .. to. Elements with other indices are other things. */
 static bool is_written(const struct finder *finder, int first, int from, int to)
 {
     int name = finder_is_call(finder, first) ? first + 2 : first;
     while (!token_is_kind(&finder->tokens, name, TOKEN_NAME) && finder_is_one_of(finder, name, "* ( & ++ --"))
         name++;
     int length = 1;
-    while (finder_is_one_of(finder, name + length, ". ->"))
-        length += 2;
+    for (;;)
+        if (finder_is_one_of(finder, name + length, ". ->"))
+            length += 2;
+        else if (finder_is(finder, name + length, "["))
+            length = at(finder, name + length)->partner - name + 1;
+        else
+            break;
     for (int start = from; start + length - 1 <= to; start++) {
         int n = 0;
         while (n < length && same_token(finder, name + n, start + n))

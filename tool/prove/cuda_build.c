@@ -248,9 +248,7 @@ static void describe_space(struct work *work)
 /* ---- building
  * ----------------------------------------------------------------------------------------------------------------------- */
 
-/* The folder with attest_kernel_cuda.h and the device vocabulary: that of the source tree, or one with the copies that the program
- * carries. */
-static char *header_folder(const struct proof *proof)
+char *cuda_header_folder(const struct proof *proof)
 {
     if (access("include/attest_kernel_cuda.h", R_OK) == 0)
         return strdup("include");
@@ -543,7 +541,7 @@ static bool find_tools(struct work *work)
             tool);
         return false;
     }
-    work->headers = header_folder(work->proof);
+    work->headers = cuda_header_folder(work->proof);
     if (!work->headers)
         gate_say(work->result, VERDICT_INCONCLUSIVE, "the headers of attest could not be written to %s", work->proof->folder);
     return work->headers != NULL;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "build.h"
+#include "cuda_build.h"
 #include "cuda_index.h"
 #include "embedded.h"
 #include "emulation/rewrite.h"
@@ -70,8 +71,7 @@ static bool write_bytes(const char *folder, const char *name, const char *data, 
 
 static bool write_files(const char *folder)
 {
-    return (mkdir(folder, 0700) == 0 || errno == EEXIST) && embedded_write(embedded_headers, embedded_header_count, folder) &&
-           embedded_write(embedded_vocabulary, embedded_vocabulary_count, folder) &&
+    return (mkdir(folder, 0700) == 0 || errno == EEXIST) &&
            embedded_write(embedded_device_headers, embedded_device_header_count, folder) &&
            embedded_write(&embedded_emulated_driver, 1, folder);
 }
@@ -116,7 +116,8 @@ static bool preprocess(const struct proof *proof, const char *folder, struct emu
 {
     const int64_t *n = image->configuration.numbers;
     const struct cuda_limits *limits = &cuda_limits[image->configuration.arch];
-    char arch[48], macros[6][48], out[600], log[LOG_SIZE], line[400], *flags = strdup(proof->manifest->flags);
+    char arch[48], macros[6][48], out[600], log[LOG_SIZE], line[400], *flags = strdup(proof->manifest->flags),
+                                                                      *headers = cuda_header_folder(proof);
     snprintf(arch, sizeof arch, "-D__CUDA_ARCH__=%d", limits->number * 10);
     const struct {
         const char *name;
@@ -127,9 +128,10 @@ static bool preprocess(const struct proof *proof, const char *folder, struct emu
                               text_of("-E"),           text_of("-D__CUDACC__=1"),
                               text_of("-D__NVCC__=1"), arch,
                               text_of("-I"),           text_of(folder),
+                              text_of("-I"),           headers ? headers : text_of("include"),
                               text_of("-include"),     text_of("emulated_device.h"),
                               text_of("-x"),           text_of("c++")};
-    int count = 12;
+    int count = 14;
     for (int i = 0; i < COUNT_OF(values); i++) {
         snprintf(macros[i], sizeof macros[i], "-DATTEST_%s=%" PRId64, values[i].name, values[i].value);
         argv[count++] = macros[i];
@@ -145,6 +147,7 @@ static bool preprocess(const struct proof *proof, const char *folder, struct emu
     argv[count] = NULL;
     int status = build_command(argv, COMPILE_SECONDS, log, sizeof log);
     free(flags);
+    free(headers);
     if (status == 0)
         return true;
     build_first_error(log, line, sizeof line);
