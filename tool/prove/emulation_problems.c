@@ -15,7 +15,7 @@
 #include "problem_space.h"
 #include "random.h"
 
-enum { MOST_TELLING = 400, SEED_ARRAY = 71, SEED_ROWS, SEED_SUITE, SEED_INPUTS };
+enum { MOST_TELLING = 400, MANY = 260, SEED_ARRAY = 71, SEED_ROWS, SEED_SUITE, SEED_INPUTS };
 
 #define MOST_TILE_WORK  1.5e7 /* multiplications of a problem of the covering array, whole tiles counted */
 #define MOST_BLOCKS     40    /* and its blocks */
@@ -197,6 +197,7 @@ static bool next_covering(struct emulation_problems *problems, struct emulation_
             if (!problem_space_draw_sized(&problems->space, row, dice.seed, &sizes, MOST_ELEMENTS, &next->problem, &next->contents))
                 continue;
             next->kind = EMULATION_COVERING;
+            next->orders = EMULATION_COVERING_ORDERS;
             memcpy(next->row, row, sizeof next->row);
             next->device = device;
             next->group = cuda_emulation_group(problems->proof, emulation, &next->problem);
@@ -210,9 +211,9 @@ static bool next_covering(struct emulation_problems *problems, struct emulation_
 
 /* ---- larger problems ----------------------------------------------------------------------------------------------------- */
 
-static bool add(struct emulation_problems *problems, const char *text, int device)
+static bool add(struct emulation_problems *problems, const char *text, int device, int orders)
 {
-    struct emulation_problem made = {.kind = EMULATION_TELLING, .device = device, .seed = problems->proof->seed};
+    struct emulation_problem made = {.kind = EMULATION_TELLING, .device = device, .orders = orders, .seed = problems->proof->seed};
     if (problems->count == MOST_TELLING || attest_problem_parse(text, &made.problem, NULL, 0) != ATTEST_OK ||
         !gate_takes(problems->proof, &made.problem))
         return false;
@@ -224,17 +225,17 @@ static bool add(struct emulation_problems *problems, const char *text, int devic
 }
 
 /* With its LSE if the kernel writes one. */
-static void add_with(struct emulation_problems *problems, int device, const char *base, const char *words)
+static void add_with(struct emulation_problems *problems, int device, int orders, const char *base, const char *words)
 {
     char text[ATTEST_PROBLEM_TEXT];
     snprintf(text, sizeof text, "%s%s:lse", base, words);
-    if (add(problems, text, device))
+    if (add(problems, text, device, orders))
         return;
     snprintf(text, sizeof text, "%s%s", base, words);
-    add(problems, text, device);
+    add(problems, text, device, orders);
 }
 
-enum { ROUND_RING, ROUND_GRID, ROUND_PIECES, ROUND_NOTHING, ROUNDS };
+enum { ROUND_RING, ROUND_GRID, ROUND_PIECES, ROUND_NOTHING, ROUND_MANY, ROUNDS };
 
 static void add_round(struct emulation_problems *problems, const struct cuda_configuration *image, int round)
 {
@@ -249,7 +250,7 @@ static void add_round(struct emulation_problems *problems, const struct cuda_con
     case ROUND_RING:
         snprintf(base, sizeof base, "fwd:%s:b1:hq2:hkv1:sq%d:skv%d:d%d", dtype, few,
                  tile_kv * (smallest ? 3 * stages + 2 : stages + stages / 2 + 2) + 5, image->dim);
-        add_with(problems, device, base, "");
+        add_with(problems, device, EMULATION_ORDERS, base, "");
         break;
     case ROUND_GRID: /* with tiles of all lengths */
         snprintf(base, sizeof base, "fwd:%s:b%d:hq2:hkv1:sq%d:skv%d:d%d", dtype,
@@ -257,16 +258,26 @@ static void add_round(struct emulation_problems *problems, const struct cuda_con
                  : smallest  ? 13
                              : 7,
                  few, tile_kv + 9, image->dim);
-        add_with(problems, device, base, ":causal:br");
+        add_with(problems, device, EMULATION_ORDERS, base, ":causal:br");
         break;
     case ROUND_PIECES: /* one tile: keys are cut into pieces, of which no row sees the last */
         snprintf(base, sizeof base, "fwd:%s:b1:h1:sq3:skv%d:d%d", dtype, 5 * tile_kv + 5, image->dim);
-        add_with(problems, device, base, ":causal");
-        add_with(problems, device, base, "");
+        add_with(problems, device, EMULATION_ORDERS, base, ":causal");
+        add_with(problems, device, EMULATION_ORDERS, base, "");
         break;
     case ROUND_NOTHING:
         snprintf(base, sizeof base, "fwd:%s:b2:h2:sq%d:skv0:d%d", dtype, few, image->dim);
-        add_with(problems, device, base, "");
+        add_with(problems, device, EMULATION_ORDERS, base, "");
+        break;
+    case ROUND_MANY: /* more tiles, heads and sequences than a byte counts: of the first image alone, and in one order */
+        for (int which = 0; which < 3 && image == problems->emulation->telling; which++) {
+            snprintf(base, sizeof base, "fwd:%s:b%d:h%d:sq%d:skv3:d%d", dtype, which == 0 ? MANY : 1, which == 1 ? MANY : 1,
+                     which < 2               ? 1
+                     : n[CUDA_ROWS_MOST] > 0 ? (int)n[CUDA_ROWS_MOST]
+                                             : MANY * (int)n[CUDA_TILE_Q],
+                     image->dim);
+            add_with(problems, device, 1, base, "");
+        }
         break;
     default:
         break;
@@ -286,7 +297,8 @@ static void draw_suite(struct emulation_problems *problems)
         uint64_t bits = random_bits(problems->proof->seed, SEED_SUITE, (uint64_t)n);
         const struct problem_entry *entry = &suite->entries[bits % (uint64_t)suite->count];
         if (work_of(&entry->problem) <= MOST_SUITE_WORK)
-            add(problems, entry->text, problems->emulation->devices[(bits >> 32) % (uint64_t)problems->emulation->device_count]);
+            add(problems, entry->text, problems->emulation->devices[(bits >> 32) % (uint64_t)problems->emulation->device_count],
+                EMULATION_ORDERS);
     }
 }
 

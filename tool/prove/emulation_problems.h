@@ -12,6 +12,9 @@
 
 struct proof;
 
+/* Of the orders that threads and copies can have, so many are run for a problem of the covering array. */
+enum { EMULATION_COVERING_ORDERS = 2 };
+
 enum emulation_kind { EMULATION_COVERING, EMULATION_TELLING, EMULATION_KINDS };
 
 struct emulation_problem {
@@ -19,6 +22,7 @@ struct emulation_problem {
     attest_problem problem;
     struct contents contents; /* of the covering array */
     int group, device;        /* images, compute capability */
+    int orders;               /* in which it is run */
     uint64_t seed;            /* of the inputs */
     int row[COVERING_FIELDS]; /* of the covering array */
 };

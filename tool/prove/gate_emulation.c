@@ -29,11 +29,10 @@
 #include "observed.h"
 #include "stages.h"
 
-enum { MOST_WORKERS = 16, FIRST_COVERING = 8, COVERING_ORDERS = 2, LATEST = 3, ENOUGH_REFUSED = 12 };
+enum { MOST_WORKERS = 16, FIRST_COVERING = 8, LATEST = 3, ENOUGH_REFUSED = 12 };
 
 struct task {
     struct emulation_problem of;
-    int orders;
     enum verdict verdict; /* NOT APPLICABLE: refused by the library */
     bool run, diagnosed;
     bool observed[COVERING_FIELDS];
@@ -257,7 +256,7 @@ static bool run_task(struct emulated_gate *gate, struct task *task, struct execu
             fail(task, execution.sentence);
         goto out;
     }
-    for (int order = 0; order < task->orders; order++) {
+    for (int order = 0; order < of->orders; order++) {
         struct outputs *outputs = order ? &again : &first;
         executor_poison(executor, slot, 0xff);
         execution = executor_run(executor, &slot, 1, 0x5a + order);
@@ -316,7 +315,6 @@ static bool take_kind(struct emulated_gate *gate, enum emulation_kind kind, stru
 {
     gate->ended[kind] = gate->ended[kind] || !emulation_problems_next(gate->problems, kind, &task->of);
     gate->taken[kind] += !gate->ended[kind];
-    task->orders = kind == EMULATION_COVERING ? COVERING_ORDERS : EMULATION_ORDERS;
     return !gate->ended[kind];
 }
 
@@ -362,7 +360,7 @@ static void add_result(struct emulated_gate *gate, const struct task *task, doub
         }
         if (task->run) {
             json_add(gate->list, json_pack("{s:s, s:s, s:I, s:i, s:i, s:s, s:s, s:f}", "problem", text, "contents", contents,
-                                           "seed", (json_int_t)of->seed, "device", of->device, "orders", task->orders, "verdict",
+                                           "seed", (json_int_t)of->seed, "device", of->device, "orders", of->orders, "verdict",
                                            verdict_name(task->verdict), "note", task->note, "seconds", seconds));
             note_met(gate, of);
             emulation_problems_mark(gate->problems, of, task->observed);

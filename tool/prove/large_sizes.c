@@ -2,7 +2,7 @@
  * large_sizes.c - problems of the sizes that users run (see cover_problems.h).
  *
  * A kernel that is right on a thousand rows can be wrong on a million. The table has a line for every size that can wrap round: rows and
- * keys past 8k, 64k and 1M, sequences and heads past 256 and 64k, pages by the ten thousand, K and V of more bytes than caches hold,
+ * keys past 8k, 32k, 64k and 1M, sequences and heads past 256 and 64k, pages by the ten thousand, K and V of more bytes than caches hold,
  * where kernels change their ways; the other sizes are small, so that a problem costs about as much as a second of one core at most. Everything else is drawn as for the covering array: masks, modifiers, layouts,
  * packing, contents.
  *
@@ -38,9 +38,13 @@ static const struct large {
     struct range batch, group, heads_kv, rows, keys, dim, page, window_left;
 } larges[] = {
     {"rows past 8k", {1, 2}, {1, 3}, {1, 2}, {8193, 9000}, {2, 40}, {4, 16}, {0, 0}, {0, 0}},
+    {"rows past 32k", {1, 1}, {1, 2}, {1, 1}, {32769, 60000}, {2, 12}, {2, 8}, {0, 0}, {0, 0}},
     {"rows past 64k", {1, 1}, {1, 2}, {1, 1}, {65560, 66000}, {2, 12}, {2, 8}, {0, 0}, {0, 0}},
     {"rows past 1M", {1, 1}, {1, 1}, {1, 1}, {1048600, 1048800}, {2, 3}, {1, 4}, {0, 0}, {0, 0}},
     {"keys past 8k", {1, 3}, {3, 7}, {1, 3}, {1, 8}, {8193, 16384}, {8, 64}, {0, 0}, {0, 0}},
+    {"keys past 32k, few rows", {1, 2}, {1, 7}, {1, 1}, {1, 2}, {32769, 60000}, {8, 32}, {0, 0}, {0, 0}},
+    {"keys past 32k, many rows", {1, 1}, {1, 3}, {1, 1}, {9, 60}, {32769, 60000}, {4, 16}, {0, 0}, {0, 0}},
+    {"keys past 64k, many rows", {1, 1}, {1, 3}, {1, 1}, {9, 60}, {65537, 70000}, {4, 16}, {0, 0}, {0, 0}},
     {"keys past 64k", {1, 1}, {1, 7}, {1, 1}, {1, 4}, {65537, 66000}, {8, 32}, {0, 0}, {0, 0}},
     {"keys past 1M", {1, 1}, {1, 2}, {1, 1}, {1, 1}, {1048600, 1049000}, {4, 8}, {0, 0}, {0, 0}},
     {"sequences past 256", {257, 600}, {1, 7}, {1, 3}, {1, 4}, {1, 40}, {4, 16}, {0, 0}, {0, 0}},
