@@ -268,6 +268,14 @@ WHERE(sees_past_64k)
     layout_visible(&in->layout, b, i, &begin, &end);
     return end - begin > 65536;
 }
+/* Where a mask ends in the upper half of what 16 bits count, for more rows than decoding has. */
+WHERE(masked_past_32k)
+{
+    int64_t begin, end;
+    (void)h;
+    layout_visible(&in->layout, b, i, &begin, &end);
+    return begin < end && end > 32768 && end < 65536 && layout_rows(&in->layout, b) * (P->heads_q / P->heads_kv) > 8;
+}
 WHERE(sees_past_8k)
 {
     int64_t begin, end;
@@ -564,6 +572,7 @@ static const struct bug large_bugs[] = {
     {"keys past 64k", keys_past_64k, NULL},
     {"K and V past the caches at decode", past_caches_at_decode, sees_past_8k},
     {"rows that see more than 64k keys", always, sees_past_64k},
+    {"many rows whose mask ends past 32k", always, masked_past_32k},
 };
 
 /* One pass over the array serves all bugs: each problem is run by the first bug of those not yet found whose condition holds. */
