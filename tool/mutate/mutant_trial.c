@@ -10,7 +10,8 @@
  *   3. It is built as the kernel is. The same image as the unchanged kernel's: equivalent.
  *   4. All gates but memory and speed; then the memory gate, which builds the kernel once more. The library makes a kernel for each dtype
  *      of one source, and an edit may be in what is for another dtype than that of the kernel that was drawn: the proof is of all of them.
- * A CUDA kernel goes through its gates on a GPU if --device names one; else through the emulation gate.
+ * A CUDA kernel goes through its gates on a GPU if --device names one; else through the emulation gate. Then the image that has to be the same
+ * for it to be equivalent is that for the emulated device.
  * The policy is that of an ordinary proof but for the time that a call may take: a mutant that hangs is killed sooner.
  */
 #include "mutant_trial.h"
@@ -31,6 +32,7 @@
 #include "evidence/objects.h"
 #include "prove/build.h"
 #include "prove/cuda_build.h"
+#include "prove/cuda_emulation.h"
 #include "prove/proof.h"
 
 enum { AUDIT = 16, CALL_SECONDS = 15 };
@@ -182,18 +184,32 @@ static void build_as(const struct mutant_trial *trial, const char *flags, enum b
         digest_of_file("screened.so", digest);
 }
 
+/* A file of the folder that trials share, for what is known of the unchanged kernel, locked: whoever is first fills it. -1 if that cannot
+ * be done. */
+static int lock_shared(const struct mutant_trial *trial, const char *what, char *path, size_t size)
+{
+    char name[256];
+    snprintf(name, sizeof name, "%.200s", source_of(trial->draw));
+    for (char *at = name; *at; at++)
+        *at = *at == '/' ? '_' : *at;
+    snprintf(path, size, "%.360s/%s.%s", trial->shared, name, what);
+    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file >= 0 && flock(file, LOCK_EX) == 0)
+        return file;
+    if (file >= 0)
+        close(file);
+    return -1;
+}
+
 /* The digest of the unchanged kernel's image. Made by the first who needs it, in the folder that
  * trials share. Leaves the unchanged kernel or the mutant in the folder. */
 static void digest_original(const struct mutant_trial *trial, const char *flags, enum build_kind kind, char digest[DIGEST_TEXT])
 {
-    char path[640], name[256];
-    snprintf(name, sizeof name, "%.200s", source_of(trial->draw));
-    for (char *at = name; *at; at++)
-        *at = *at == '/' ? '_' : *at;
-    snprintf(path, sizeof path, "%.360s/%s.%d.digest", trial->shared, name, (int)kind);
+    char path[640], what[32];
+    snprintf(what, sizeof what, "%d.digest", (int)kind);
     digest[0] = '\0';
-    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (file < 0 || flock(file, LOCK_EX) != 0)
+    int file = lock_shared(trial, what, path, sizeof path);
+    if (file < 0)
         return;
     if (read(file, digest, DIGEST_TEXT - 1) == DIGEST_TEXT - 1) {
         digest[DIGEST_TEXT - 1] = '\0';
@@ -277,42 +293,106 @@ static void prove_mutant(const struct mutant_trial *trial, json_t *result)
     json_decref(record);
 }
 
+/* A proof of the CUDA kernel in the folder for the emulated device. */
+static bool open_emulated(const struct mutant_trial *trial, struct session *session, struct proof *proof, char *why,
+                          size_t why_size)
+{
+    *session = *trial->session;
+    session->report = (struct report){0};
+    if (proof_open(session, trial->draw->kernel->word, proof) != EXIT_PASS)
+        return false;
+    proof->manifest = calloc(1, sizeof *proof->manifest);
+    if (!proof->manifest || !cuda_candidate_manifest(&proof->candidate, proof->manifest, why, why_size)) {
+        proof_close(proof);
+        return false;
+    }
+    proof->facts = (struct kernel_facts){.dtypes = proof->manifest->dtypes, .refuses = proof->manifest->refuses};
+    proof->policy.call_seconds = CALL_SECONDS;
+    proof->threads = 1;
+    proof->terse = true;
+    proof->seed = trial->seed;
+    return true;
+}
+
+/* The code of the kernel in the folder for the emulated device, a digest for each dtype and dim; with `before` it ends with the first that
+ * differs. NULL if it cannot be made; new reference. */
+static json_t *emulated_code(const struct mutant_trial *trial, const json_t *before)
+{
+    struct session session;
+    struct proof proof;
+    struct cuda_emulation emulation;
+    char why[1024], digest[DIGEST_TEXT];
+    if (!open_emulated(trial, &session, &proof, why, sizeof why))
+        return NULL;
+    json_t *codes = json_array();
+    bool good = cuda_emulation_prepare(&proof, &emulation, why, sizeof why) == VERDICT_PASS, same = true;
+    for (int group = 0; group < emulation.group_count && good && same; group++) {
+        good = cuda_emulation_compile(&proof, &emulation, group, why, sizeof why) == VERDICT_PASS;
+        if (good)
+            cuda_emulation_code(&emulation, group, digest);
+        good = good && *digest;
+        if (good)
+            json_add(codes, json_string(digest));
+        same = !before || json_equal(json_array_get(before, (size_t)group), json_array_get(codes, (size_t)group));
+    }
+    cuda_emulation_free(&emulation);
+    proof_close(&proof);
+    if (good)
+        return codes;
+    json_decref(codes);
+    return NULL;
+}
+
+/* Whether the mutant, which is left in the folder, has the code of the unchanged kernel on the emulated device. */
+static bool is_same_emulated(const struct mutant_trial *trial)
+{
+    char path[640];
+    int file = lock_shared(trial, "emulated", path, sizeof path);
+    if (file < 0)
+        return false;
+    json_t *before = json_load_file(path, 0, NULL);
+    if (!before && write_kernel(trial->draw->kernel) && (before = emulated_code(trial, NULL)))
+        json_dump_file(before, path, 0);
+    close(file);
+    json_t *after = before && write_mutant(trial->draw) ? emulated_code(trial, before) : NULL;
+    bool same = after && json_equal(before, after);
+    json_decref(before);
+    json_decref(after);
+    return same;
+}
+
 /* A CUDA kernel without a GPU: the emulation gate alone, which compiles the kernel for the emulated device. What cannot be emulated, or
  * does not compile, is drawn again. */
 static void emulate_mutant(const struct mutant_trial *trial, json_t *result)
 {
-    struct session session = *trial->session;
+    struct session session;
     struct gate_result found = {.verdict = VERDICT_INCONCLUSIVE, .details = json_object(), .artefacts = json_object()};
     const struct gate *gate = NULL;
     struct proof proof;
-    session.report = (struct report){0};
     for (int i = 0; i < gate_count; i++)
         gate = strcmp(gates[i].name, "emulation") == 0 ? &gates[i] : gate;
     gate_say(&found, VERDICT_INCONCLUSIVE, "CUDA kernels need a GPU here (--device cuda): there is no emulation gate");
-    bool opened = write_mutant(trial->draw) && proof_open(&session, trial->draw->kernel->word, &proof) == EXIT_PASS;
-    proof.manifest = opened ? calloc(1, sizeof *proof.manifest) : NULL;
-    if (gate && opened && proof.manifest &&
-        cuda_candidate_manifest(&proof.candidate, proof.manifest, found.sentence, sizeof found.sentence)) {
-        proof.facts = (struct kernel_facts){.dtypes = proof.manifest->dtypes, .refuses = proof.manifest->refuses};
-        proof.policy.call_seconds = CALL_SECONDS;
-        proof.threads = 1;
-        proof.terse = true;
-        proof.seed = trial->seed;
-        gate->run(&proof, &found);
+    if (is_same_emulated(trial)) {
+        end_as(result, MUTANT_EQUIVALENT, NULL);
+    } else {
+        bool opened = write_mutant(trial->draw) && open_emulated(trial, &session, &proof, found.sentence, sizeof found.sentence);
+        if (gate && opened)
+            gate->run(&proof, &found);
+        if (opened)
+            proof_close(&proof);
+        end_as(result,
+               found.verdict == VERDICT_FAIL ? MUTANT_KILLED
+               : found.verdict == VERDICT_PASS ||
+                       (found.verdict == VERDICT_INCONCLUSIVE && json_object_get(found.details, "problems"))
+                   ? MUTANT_SURVIVED
+               : gate ? MUTANT_UNBUILT
+                      : MUTANT_LOST,
+               NULL);
+        json_put(result, "gate", json_string(found.verdict == VERDICT_FAIL ? "emulation" : ""));
+        json_put(result, "sentence", json_string(found.sentence));
     }
-    end_as(result,
-           found.verdict == VERDICT_FAIL ? MUTANT_KILLED
-           : found.verdict == VERDICT_PASS || (found.verdict == VERDICT_INCONCLUSIVE && json_object_get(found.details, "problems"))
-               ? MUTANT_SURVIVED
-           : gate ? MUTANT_UNBUILT
-                  : MUTANT_LOST,
-           NULL);
-    json_put(result, "gate", json_string(found.verdict == VERDICT_FAIL ? "emulation" : ""));
-    json_put(result, "sentence", json_string(found.sentence));
     json_decref(found.details);
     json_decref(found.artefacts);
-    if (opened)
-        proof_close(&proof);
 }
 
 static double processor_seconds(void)

@@ -416,6 +416,28 @@ void cuda_emulation_free(struct cuda_emulation *emulation)
 
 /* ---- workers ----------------------------------------------------------------------------------------------------------- */
 
+void cuda_emulation_code(const struct cuda_emulation *emulation, int group, char digest[DIGEST_TEXT])
+{
+    json_t *codes = json_array();
+    bool good = true;
+    for (int i = 0; i < emulation->images && good; i++) {
+        const char *name = emulation->list[emulation->list[i].same].name;
+        char object[600], bare[600], log[LOG_SIZE], one[DIGEST_TEXT];
+        if (emulation->list[i].group != group)
+            continue;
+        snprintf(object, sizeof object, "%s/%s.o", emulation->folder, name);
+        snprintf(bare, sizeof bare, "%s/%s.bare", emulation->folder, name);
+        char *strip[] = {text_of("objcopy"), text_of("--strip-debug"), object, bare, NULL};
+        good = build_command(strip, COMPILE_SECONDS, log, sizeof log) == 0 && digest_of_file(bare, one);
+        json_add(codes, json_string(good ? one : ""));
+    }
+    if (good)
+        digest_of_json(codes, digest);
+    else
+        digest[0] = '\0';
+    json_decref(codes);
+}
+
 struct executor *cuda_emulation_open(const struct proof *proof, const struct cuda_emulation *emulation, int group, int compute,
                                      int order, struct execution *execution)
 {

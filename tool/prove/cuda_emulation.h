@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "cuda_manifest.h"
+#include "evidence/digest.h"
 #include "executor.h"
 #include "verdict.h"
 
@@ -51,6 +52,9 @@ const struct cuda_configuration *cuda_emulation_image(const struct cuda_emulatio
 /* Compiles the images of a group, if that is not done yet; several threads share the work. Verdicts as above. */
 enum verdict cuda_emulation_compile(const struct proof *proof, struct cuda_emulation *emulation, int group, char *why,
                                     size_t why_size);
+
+/* The digest of the code of a group's images, which are compiled, without what is for debuggers; "" if it cannot be made. */
+void cuda_emulation_code(const struct cuda_emulation *emulation, int group, char digest[DIGEST_TEXT]);
 
 /* A worker on the emulated device of this compute capability, with the images of a group that is compiled. `order` is one of
  * EMULATION_ORDERS, or -1: a new one for every launch. */
