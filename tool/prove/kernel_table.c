@@ -11,7 +11,7 @@
 #include "rubbish.h"
 #include "scratch.h"
 
-enum { PAGE_MOST = 1 << 16, FILLED_MOST = 1 << 20 };
+enum { PAGE_MOST = 1 << 16, FILLED_MOST = 1 << 20, BAND_WORDS = 64 };
 
 /* What does not change once the kernel is loaded. */
 static union {
@@ -33,7 +33,24 @@ static size_t scratch_size(const attest_problem *problem, int64_t tile_rows)
     registers_before(is_thorough);
     size_t size = fixed.is.inner.scratch_size(problem, tile_rows);
     registers_after(FUNCTION_SIZES, is_thorough);
-    return wanted = size;
+    wanted = size;
+    return fixed.is.guard == GUARD_BANDS && size < SIZE_MAX / 2 ? size + BAND_WORDS * sizeof(uint64_t) : size;
+}
+
+/* The band behind the scratch of a task. Beyond it is the scratch of another thread, where an overrun would show only now and then. */
+static void band_fill(unsigned char *band, uint64_t bits)
+{
+    for (int i = 0; i < BAND_WORDS; i++)
+        memcpy(band + (size_t)i * sizeof bits, &bits, sizeof bits);
+}
+
+/* Bytes from the beginning of the band to the last word that has changed. */
+static int64_t band_overrun(const unsigned char *band, uint64_t bits)
+{
+    for (int i = BAND_WORDS; i > 0; i--)
+        if (memcmp(band + (size_t)(i - 1) * sizeof bits, &bits, sizeof bits) != 0)
+            return (int64_t)((size_t)i * sizeof bits);
+    return 0;
 }
 
 static size_t shared_size(const attest_problem *problem)
@@ -50,10 +67,15 @@ static void call(void (*work)(const attest_task *, void *), const attest_task *t
         scratch = scratch_take(wanted, fixed.is.guard, registers_draw());
     else if (is_thorough && registers_draw() >> 63) /* else what an earlier task has left there, as it is where nobody looks */
         rubbish_fill(scratch, wanted < FILLED_MOST ? wanted : FILLED_MOST, registers_draw());
+    const bool banded = fixed.is.guard == GUARD_BANDS && is_thorough;
+    unsigned char *band = (unsigned char *)scratch + wanted;
+    const uint64_t bits = banded ? registers_draw() : 0;
+    if (banded)
+        band_fill(band, bits);
     registers_before(is_thorough);
     work(task, scratch);
     registers_after(function, is_thorough);
-    int64_t overrun = fixed.is.guard != GUARD_BANDS ? scratch_overrun() : 0;
+    int64_t overrun = fixed.is.guard != GUARD_BANDS ? scratch_overrun() : banded ? band_overrun(band, bits) : 0;
     if (overrun)
         fixed.is.board->overrun = overrun;
 }

@@ -9,7 +9,8 @@
 #include "protocol.h"
 
 /* A table like the kernel's whose functions call the kernel's own and look at what they have left: registers (registers.c) after each
- * call, and with a guard other than GUARD_BANDS scratch memory (scratch.c) after each task. It is a copy, in memory that is made
+ * call, and what lies behind its scratch after each task: a band in the workspace, or with a guard other than GUARD_BANDS pages of their own
+ * (scratch.c). It is a copy, in memory that is made
  * read-only: what the kernel changes in its own table afterwards has no effect. */
 const attest_cpu_kernel *kernel_table_make(const attest_cpu_kernel *kernel, enum guard guard, struct board *board);
 
