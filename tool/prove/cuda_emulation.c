@@ -209,6 +209,7 @@ static void compile_image(const char *folder, struct emulated_image *image)
                        text_of("-ffp-contract=fast"),
                        text_of(has_fma() ? "-mfma" : "-fPIC"),
                        text_of("-fsanitize=thread"),
+                       text_of("-fsanitize=bounds"),
                        text_of("--param=tsan-distinguish-volatile=1"),
                        text_of("--param=tsan-instrument-func-entry-exit=0"),
                        text_of("-c"),

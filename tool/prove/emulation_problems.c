@@ -15,7 +15,7 @@
 #include "problem_space.h"
 #include "random.h"
 
-enum { MOST_TELLING = 400, MANY = 260, SEED_ARRAY = 71, SEED_ROWS, SEED_SUITE, SEED_INPUTS };
+enum { MOST_TELLING = 400, MANY = 260, MANY_KEYS = 33000, SEED_ARRAY = 71, SEED_ROWS, SEED_SUITE, SEED_INPUTS };
 
 #define MOST_TILE_WORK  1.5e7 /* multiplications of a problem of the covering array, whole tiles counted */
 #define MOST_BLOCKS     40    /* and its blocks */
@@ -276,6 +276,10 @@ static void add_round(struct emulation_problems *problems, const struct cuda_con
                      : n[CUDA_ROWS_MOST] > 0 ? (int)n[CUDA_ROWS_MOST]
                                              : MANY * (int)n[CUDA_TILE_Q],
                      image->dim);
+            add_with(problems, device, 1, base, "");
+        }
+        if (image == problems->emulation->telling) { /* and more keys than 15 bits count */
+            snprintf(base, sizeof base, "fwd:%s:b1:h1:sq1:skv%d:d%d", dtype, MANY_KEYS, image->dim);
             add_with(problems, device, 1, base, "");
         }
         break;

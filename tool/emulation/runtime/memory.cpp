@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdlib>
+#include <cstring>
 #include <sys/mman.h>
 
 namespace emulation
@@ -310,6 +311,17 @@ INSTRUMENTED(2)
 INSTRUMENTED(4)
 INSTRUMENTED(8)
 INSTRUMENTED(16)
+/* An index outside of an array whose size the compiler knows: registers of a thread, which no load or store goes to. The compiler says
+ * where; what follows in its struct, types, is not needed. */
+struct bounds_place {
+    const char *file;
+    uint32_t line, column;
+};
+void __ubsan_handle_out_of_bounds(const bounds_place *place, uintptr_t index)
+{
+    const char *name = strrchr(place->file, '/');
+    stop("index %lld is outside of its array (%s:%u)", (long long)index, name ? name + 1 : place->file, place->line);
+}
 /* Members of a struct that the compiler moves together. */
 #define UNALIGNED(bytes)                                                                                                           \
     void __tsan_unaligned_read##bytes(void *at)                                                                                    \
