@@ -92,7 +92,7 @@ $(BUILD)/obj/%.o: %.c Makefile
 
 # ---- the emulated CUDA driver, which the workbench carries; empty where there is no C++ compiler --------------------------------
 EMULATION_OBJ := $(patsubst %.cpp,$(BUILD)/obj/%.o,$(wildcard tool/emulation/runtime/*.cpp))
-$(BUILD)/obj/tool/emulation/runtime/%.o: tool/emulation/runtime/%.cpp $(wildcard tool/emulation/runtime/*.h) tool/emulation/device/emulated_device.h Makefile
+$(BUILD)/obj/tool/emulation/runtime/%.o: tool/emulation/runtime/%.cpp $(wildcard tool/emulation/runtime/*.h tool/emulation/runtime/*.def) tool/emulation/device/emulated_device.h Makefile
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  CXX  $<")
 	$(Q)$(CXX) -std=c++17 -O2 -Wall -Wextra $(WERROR) -fPIC -U_FORTIFY_SOURCE -ffp-contract=off -fno-trapping-math -fno-math-errno $(EMULATION_CXXFLAGS) -c $< -o $@
@@ -183,8 +183,8 @@ WITH_TOOLS  = PATH="$$PATH:$(abspath $(CUDA_TOOLS))/bin"
 
 # Those that take more than a quarter of a minute are begun first, the longest of all before the others, so that no processor waits for
 # them at the end. Threads that wait for others sleep: with the default they turn in circles, on processors that another test wants.
-LONGEST := $(patsubst %,tests/%.t,selftest sanitize aarch64 cuda_sm90_kernels cuda_build verify fuzz races speed cuda_tensor_kernels evolve amx \
-    cuda_template cuda_kernels exhaustive correctness determinism random new stages relations)
+LONGEST := $(patsubst %,tests/%.t,selftest sanitize aarch64 cuda_kernels cuda_build verify fuzz races speed evolve amx \
+    exhaustive correctness determinism random new stages relations)
 test:       ## install what is missing, build, and run the test suite (under 10 minutes on 2 cores, once built)
 	@scripts/deps.sh build test
 	@scripts/cuda_tools.sh $(CUDA_TOOLS)

@@ -1,7 +1,6 @@
 #!/bin/sh
 # The templates of `attest new --cuda`, as a new user would prove them: in a folder of one's own, where there is nothing but the kernel
-# and the device vocabulary comes with the program. Without a GPU they are proven in emulation. What is planted in them is in
-# cuda_template.t.
+# and the device vocabulary comes with the program. Without a GPU they are proven in emulation.
 . tests/tap.sh
 need nvcc g++ addr2line
 attest=$(cd "$BUILD" && pwd)/attest

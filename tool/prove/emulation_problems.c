@@ -293,16 +293,17 @@ static double work_of(const attest_problem *p)
     return (double)p->batch * (double)p->heads_q * (double)(p->seq_q + 8) * (double)(p->seq_kv + 8) * (double)(p->dim + p->dim_v);
 }
 
-/* Problems of the suite that are small enough, in an order that the seed draws. */
-static void draw_suite(struct emulation_problems *problems)
+/* A suite that was asked for comes first, as it is; of the usual one come problems that are small enough, last, in an order that the
+ * seed draws. */
+static void add_suite(struct emulation_problems *problems, bool asked_for)
 {
     const struct problem_list *suite = &problems->proof->suite;
+    const struct cuda_emulation *emulation = problems->emulation;
     for (int n = 0; n < suite->count; n++) {
         uint64_t bits = random_bits(problems->proof->seed, SEED_SUITE, (uint64_t)n);
-        const struct problem_entry *entry = &suite->entries[bits % (uint64_t)suite->count];
-        if (work_of(&entry->problem) <= MOST_SUITE_WORK)
-            add(problems, entry->text, problems->emulation->devices[(bits >> 32) % (uint64_t)problems->emulation->device_count],
-                EMULATION_ORDERS);
+        const struct problem_entry *entry = &suite->entries[asked_for ? (uint64_t)n : bits % (uint64_t)suite->count];
+        if (asked_for || work_of(&entry->problem) <= MOST_SUITE_WORK)
+            add(problems, entry->text, emulation->devices[(bits >> 32) % (uint64_t)emulation->device_count], EMULATION_ORDERS);
     }
 }
 
@@ -320,11 +321,15 @@ struct emulation_problems *emulation_problems_make(const struct proof *proof, co
         emulation_problems_free(problems);
         return NULL;
     }
+    const bool asked_for = proof->session->options.suite != NULL;
+    if (asked_for)
+        add_suite(problems, true);
     for (int round = 0; round < ROUNDS; round++)
         for (int i = 0; i < emulation->different; i++)
             if (emulation->telling[i].tile == 0)
                 add_round(problems, &emulation->telling[i], round);
-    draw_suite(problems);
+    if (!asked_for)
+        add_suite(problems, false);
     make_space(problems);
     problems->covering = covering_make(&problems->space.covering, random_bits(proof->seed, SEED_ARRAY, 0));
     return problems;

@@ -116,6 +116,9 @@ struct holdings {
 };
 struct holdings executor_holdings(const struct executor *executor);
 
+/* Processor time of the worker so far; 0 if it has ended. */
+double executor_processor_seconds(const struct executor *executor);
+
 /* What the worker and the kernel printed so far (stdout and stderr together), for the log. Borrowed. */
 const char *executor_printed(struct executor *executor);
 

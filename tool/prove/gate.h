@@ -36,6 +36,7 @@ struct proof {
     struct opponent opponent;
     bool brief;                /* a first look: no more than problems in the correctness gate */
     bool terse;                /* a verdict is enough: wrong numbers are not diagnosed (emulation) */
+    bool without_image;        /* no gate that is asked for needs the image of a CUDA candidate: the build gate reads the manifest */
     bool past_build;           /* the image is made and run although the build gate rejects it: for selftest */
     bool reigns;               /* the candidate is the reigning champion, unchanged: there is nobody to beat */
     struct problem_list suite; /* correctness problems; those that the kernel refuses are not applicable */

@@ -16,6 +16,7 @@
  */
 #include <inttypes.h>
 #include <stdarg.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ struct task {
     struct emulation_problem of;
     enum verdict verdict; /* NOT APPLICABLE: refused by the library */
     bool run, diagnosed;
+    double max_error; /* of O, in the first order; -1: not finite */
     bool observed[COVERING_FIELDS];
     char note[900];
 };
@@ -64,13 +66,6 @@ struct emulated_gate {
     char sentence[1200];
     int64_t launches, accesses;
 };
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* ---- what has to be run ------------------------------------------------------------------------------------------------ */
 
@@ -226,6 +221,7 @@ static bool judge_first(struct task *task, struct exam *exam, struct outputs *fi
 {
     struct finding finding = {0};
     task->verdict = exam_judge(exam, first, &finding);
+    task->max_error = isfinite(finding.max_error) ? finding.max_error : -1;
     snprintf(task->note, sizeof task->note, "%s", finding.what);
     if (task->verdict == VERDICT_FAIL)
         fail_with_note(task, finding.what, executor);
@@ -359,9 +355,10 @@ static void add_result(struct emulated_gate *gate, const struct task *task, doub
             note_refused(gate, &of->problem);
         }
         if (task->run) {
-            json_add(gate->list, json_pack("{s:s, s:s, s:I, s:i, s:i, s:s, s:s, s:f}", "problem", text, "contents", contents,
-                                           "seed", (json_int_t)of->seed, "device", of->device, "orders", of->orders, "verdict",
-                                           verdict_name(task->verdict), "note", task->note, "seconds", seconds));
+            json_add(gate->list,
+                     json_pack("{s:s, s:s, s:I, s:i, s:i, s:s, s:s, s:f, s:f}", "problem", text, "contents", contents, "seed",
+                               (json_int_t)of->seed, "device", of->device, "orders", of->orders, "verdict",
+                               verdict_name(task->verdict), "note", task->note, "max_error", task->max_error, "seconds", seconds));
             note_met(gate, of);
             emulation_problems_mark(gate->problems, of, task->observed);
         }
@@ -391,6 +388,14 @@ static bool has_images(struct emulated_gate *gate, int group)
     return false;
 }
 
+/* Of this thread and of the worker: other work of the machine does not make a gate see less. */
+static double processor_seconds(struct executor *executor)
+{
+    struct timespec own;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own);
+    return (double)own.tv_sec + 1e-9 * (double)own.tv_nsec + (executor ? executor_processor_seconds(executor) : 0);
+}
+
 /* A worker for each device and group of images that this thread meets. */
 static void work(struct emulated_gate *gate)
 {
@@ -403,18 +408,22 @@ static void work(struct emulated_gate *gate)
             device++;
         if (!has_images(gate, task.of.group))
             break;
-        double begin = now();
         struct executor **executor = &executors[task.of.group][device];
+        double begin = processor_seconds(*executor), spent = 0;
         if (!*executor)
             *executor = cuda_emulation_open(gate->proof, &gate->emulation, task.of.group, task.of.device, -1, &execution);
         if (!*executor) {
             task.verdict = execution.end == EXECUTION_LACKING ? VERDICT_INCONCLUSIVE : VERDICT_FAIL;
             snprintf(task.note, sizeof task.note, "%s", execution.sentence);
-        } else if (!run_task(gate, &task, *executor)) {
-            end_worker(gate, *executor);
-            *executor = NULL;
+        } else {
+            bool there = run_task(gate, &task, *executor);
+            spent = processor_seconds(*executor) - begin;
+            if (!there) {
+                end_worker(gate, *executor);
+                *executor = NULL;
+            }
         }
-        add_result(gate, &task, now() - begin);
+        add_result(gate, &task, spent > 0 ? spent : 0);
     }
     for (int group = 0; group < EMULATION_MOST_GROUPS; group++)
         for (int i = 0; i < EMULATION_MOST_DEVICES; i++)

@@ -291,6 +291,15 @@ bool process_is_cut_off(const struct executor *executor)
     return *here && *there && strcmp(here, there) != 0;
 }
 
+double executor_processor_seconds(const struct executor *executor)
+{
+    clockid_t clock;
+    struct timespec time;
+    if (!executor->pid || clock_getcpuclockid(executor->pid, &clock) != 0 || clock_gettime(clock, &time) != 0)
+        return 0;
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
 struct holdings executor_holdings(const struct executor *executor)
 {
     struct holdings holdings = {0};

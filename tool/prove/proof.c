@@ -383,7 +383,7 @@ static bool run_gate(struct running *running, const struct gate *gate, bool judg
     if (running->proof->device && gate != gates)
         running->gpu_seconds += result.seconds;
     bool stored = true;
-    if (judged) {
+    if (judged || result.verdict != VERDICT_PASS) { /* what ends the proof is on record, whether it was asked for or not */
         json_t *object = result_json(gate, &result, store);
         json_add(json_object_get(running->record, "gates"), json_incref(object));
         stored = !store || store_gate(store, running->run, gate->name, object);
@@ -398,6 +398,15 @@ static bool run_gate(struct running *running, const struct gate *gate, bool judg
     return stored;
 }
 
+/* The emulation gate compiles for itself. */
+static bool is_emulation_alone(const char *only)
+{
+    bool alone = gate_listed(only, "emulation");
+    for (int i = 0; i < gate_count; i++)
+        alone = alone && (gates[i].run == gate_emulation || !gate_listed(only, gates[i].name));
+    return alone;
+}
+
 static bool run_gates(struct running *running, char *why, size_t why_size)
 {
     struct proof *proof = running->proof;
@@ -405,6 +414,7 @@ static bool run_gates(struct running *running, char *why, size_t why_size)
     running->base = running->options->base;
     bool failed = false;
     double most = running->options->gpu_seconds;
+    proof->without_image = proof->device && is_emulation_alone(only);
     for (int i = 0; i < gate_count && !failed && !(most > 0 && running->gpu_seconds >= most); i++) {
         enum verdict verdict;
         bool build = i == 0, judged = gate_listed(only, gates[i].name);
@@ -418,7 +428,7 @@ static bool run_gates(struct running *running, char *why, size_t why_size)
         }
         bool past_build = running->options->past_build || running->options->keep_going;
         bool goes_on = verdict == VERDICT_PASS || (past_build && proof->candidate.image);
-        if (build && (!draw_seed(proof) || (goes_on && !find_opponent(proof, running->options->store, why, why_size))))
+        if (build && (!draw_seed(proof) || (goes_on && proof->candidate.image && !find_opponent(proof, running->options->store, why, why_size))))
             return false;
         /* What another image passed says nothing about this one. */
         if (build && running->base &&

@@ -263,8 +263,11 @@ void stores_wait(Time open);
 
 /* ---- products.cpp ---- */
 
-void products_reset();
+void products_reset(bool again);
 void products_check_end();
+/* Whether a copy came, without an order, over what a wgmma had read that was waited for: had the copy been faster, the wgmma would
+ * have no result. A kernel may multiply for nobody; so the cluster is run `again`, and these have none. */
+bool products_in_doubt();
 void matrices_move(uint32_t **registers, int count, bool transposed, uint32_t address, bool store);
 void product_warp(float **c, const uint32_t *a, const uint32_t *b, bool bf16);
 void product_fence();
@@ -275,6 +278,8 @@ void product_wait(int open);
 /* What a wgmma of this warp and group reads is not what it should be: if it is still under way, its result is NaN from now on. (Kernels
  * may begin products for nobody, of whatever lies there; what counts is whether the result is used.) */
 void product_torn(int warp, Time group, const Site &other, const std::string &why);
+extern uint32_t run_number, run_repeated; /* of clusters; the one that runs again, or 0 */
+extern bool global_atomics;              /* there were some in this run */
 
 /* ---- ptx.cpp, instructions.cpp ---- */
 

@@ -37,8 +37,8 @@ static std::vector<Allocation> allocations;
 static size_t last_found;
 static uint32_t launch_number, launch_before;
 static bool launched_early;
-extern uint32_t run_number;
-uint32_t run_number;
+uint32_t run_number, run_repeated;
+bool global_atomics;
 
 static Allocation *find(uint64_t address)
 {
@@ -172,7 +172,7 @@ void global_access(uint64_t address, uint32_t bytes, const Access &access)
             stop("%s reads byte %llu of an allocation of %llu in global memory, which nothing was written to (%s%s)", access.what,
                  (unsigned long long)at, (unsigned long long)(found->end - found->begin), thread_text(access.thread).c_str(),
                  site_text(access.site).c_str());
-        if (word.written & mask && !access.atomic) {
+        if (word.written & mask && !access.atomic && !(run_repeated && word.run == run_repeated)) {
             if (word.launch == launch_number) {
                 bool ordered =
                     word.run == run_number ? word.time <= known[(size_t)word.thread] : word.run <= known[(size_t)agents.atomics];
@@ -382,6 +382,7 @@ uint64_t emulated_atomic(void *at, int kind, int operation, uint64_t value, uint
         shared_access(block_rank, (uint32_t)(place - window), bytes, read);
         shared_access(block_rank, (uint32_t)(place - window), bytes, access);
     } else {
+        global_atomics = true;
         Access read = access;
         read.write = false;
         global_access((uint64_t)at, bytes, read);

@@ -150,11 +150,26 @@ struct WarpProducts {
     size_t issued;
     bool fenced;
 };
+struct Overwritten {
+    Site other;
+    std::string why;
+};
+typedef std::map<std::pair<int, Time>, Overwritten> Groups; /* by warp and group */
+static Groups in_doubt_now, without_result;
 static std::vector<WarpProducts> products;
 static std::vector<std::vector<Issue>> group_issued;
 
-void products_reset()
+bool products_in_doubt()
 {
+    return !in_doubt_now.empty();
+}
+
+void products_reset(bool again)
+{
+    without_result.clear();
+    if (again)
+        without_result.swap(in_doubt_now);
+    in_doubt_now.clear();
     products.assign(fibers.size() / WARP, WarpProducts());
     group_issued.assign(fibers.size() / GROUP + 1, {});
 }
@@ -310,6 +325,11 @@ static void issue(Collective &all, int first)
                        one.a,  one.b,       {},       own.closed + 1, false,          Site{self().site}};
     for (int lane = 0; lane < WARP && one.registers; lane++)
         memcpy(product.registers[lane], ((Issue *)all.pointer[lane])->registers, sizeof product.registers[lane]);
+    const auto found = without_result.find({warp_of(first), product.group});
+    if (found != without_result.end()) {
+        product.torn = true;
+        note_torn(product.site, found->second.other, found->second.why);
+    }
     own.queue.push_back(product);
     check_reads(own.queue.back(), first);
     if (schedule.early)
@@ -357,11 +377,14 @@ static void wait(Collective &all, int first)
 
 void product_torn(int warp, Time group, const Site &other, const std::string &why)
 {
+    bool under_way = false;
     for (Product &one : products[(size_t)warp].queue)
         if (one.group == group) {
-            one.torn = true;
+            under_way = one.torn = true;
             note_torn(one.site, other, why);
         }
+    if (!under_way)
+        in_doubt_now.insert({{warp, group}, {other, why}});
 }
 
 void product_wait(int open)

@@ -159,6 +159,8 @@ struct Reader {
             made.negated = name[0] == '!';
             Operand condition = operand(made.negated ? name.substr(1) : name);
             made.predicate = condition.kind == Operand::REGISTER ? condition.index : 0;
+            if (condition.kind != Operand::REGISTER)
+                program->unknown = "the predicate " + name;
             text = trim(text.substr(space));
         }
         size_t space = text.find_first_of(" \t\n");

@@ -77,6 +77,31 @@ struct Context {
 Handler handler_find(const Instruction &instruction);
 
 Program *program_parse(const char *text);
+
+/* ---- operands.cpp ---- */
+
+/* The bits of an operand: a constant becomes those of a number of this kind and so many bits. */
+uint64_t get(Context &c, const Operand &o, char kind = 'b', int bits = 64);
+void set(Context &c, const Operand &o, uint64_t value, int bits = 64);
+float as_float(uint64_t bits);
+uint64_t of_float(float value);
+int64_t as_signed(uint64_t value, int bits);
+uint64_t low(uint64_t value, int bits);
+bool is_real(const Type &t);
+double number(uint64_t bits, const Type &t); /* in a register of this type; halves are one lane */
+uint64_t rounded(double value, const Type &t);
+
+/* ---- arithmetic.cpp ---- */
+
+void run_mov(Context &c, const Instruction &i);
+void run_cvta(Context &c, const Instruction &i);
+void run_cvt(Context &c, const Instruction &i);
+void run_real(Context &c, const Instruction &i);
+void run_whole(Context &c, const Instruction &i);
+void run_prmt(Context &c, const Instruction &i);
+void run_lop3(Context &c, const Instruction &i);
+void run_setp(Context &c, const Instruction &i);
+void run_selp(Context &c, const Instruction &i);
 } // namespace emulation
 
 #endif
