@@ -29,11 +29,13 @@ static const struct {
 /* The words of contents.def in their order. */
 enum { LENGTHS_RANDOM, LENGTHS_FULL, LENGTHS_ZEROS, LENGTHS_ZEROS_FIRST, LENGTHS_ZEROS_LAST, LENGTHS_SHORT };
 enum { SLOPES_LADDER, SLOPES_NEGATIVE, SLOPES_MIXED, SLOPES_SOME_ZERO, SLOPES_LARGE };
-enum { BIAS_SOME_HIDDEN, BIAS_FINITE, BIAS_ROWS_HIDDEN, BIAS_TAIL_HIDDEN, BIAS_LARGE };
+enum { BIAS_SOME_HIDDEN, BIAS_FINITE, BIAS_ROWS_HIDDEN, BIAS_TAIL_HIDDEN, BIAS_LARGE, BIAS_LOW };
 enum { SINKS_SOME_ABSENT, SINKS_FINITE, SINKS_ALL_ABSENT, SINKS_LARGE, SINKS_LOW };
 enum { QK_NORMAL, QK_Q_TINY, QK_Q_LARGE, QK_BY_HEAD, QK_BY_ROW };
 enum { V_NORMAL, V_TINY, V_LARGE, V_BY_HEAD, V_BY_ROW, V_BY_COLUMN };
 enum { SPECIAL_NONE, SPECIAL_NAN_V, SPECIAL_INF_V, SPECIAL_NAN_K, SPECIAL_NAN_Q, SPECIAL_INF_BIAS, SPECIAL_NAN_BEHIND_BIAS };
+
+enum { SHARED_APART, SHARED_K_V, SHARED_CU_SEQLENS, SHARED_SLOPES_SINKS };
 
 enum { STREAM_SLOPE = 1400, STREAM_SINK, STREAM_BIAS, STREAM_SPECIAL, STREAM_PLACE };
 
@@ -142,6 +144,8 @@ static float bias_value(int word, uint64_t bits, int64_t row, int64_t key, int64
         return key > 0 && key * 3 >= keys * 2 ? -INFINITY : drawn;
     case BIAS_LARGE:
         return 40 * drawn;
+    case BIAS_LOW: /* whole rows, as masks by a number have them, and all but every fifth key of the others: -10000, -30000, -60000 */
+        return row % 3 == 0 || key % 5 ? -1e4f * (float)(row % 3 == 0 ? 1 : key % 2 ? 3 : 6) + drawn : drawn;
     default:
         return drawn;
     }
@@ -379,6 +383,30 @@ static void apply_special(int word, struct inputs *inputs, uint64_t seed)
     }
 }
 
+/* ---- arrays that are one ---------------------------------------------------------------------------------------------- */
+
+static bool k_is_like_v(const attest_problem *problem)
+{
+    return problem->dim == problem->dim_v && memcmp(problem->stride_k, problem->stride_v, sizeof problem->stride_k) == 0;
+}
+
+/* Both keep an array of their own here, with the same contents; the tensors are one. */
+static void apply_shared(int word, struct inputs *inputs)
+{
+    const attest_problem *problem = &inputs->problem;
+    if (word == SHARED_K_V && k_is_like_v(problem) && inputs->k.bytes == inputs->v.bytes) {
+        memcpy(inputs->v.base, inputs->k.base, inputs->k.bytes);
+        inputs->tensors.v = inputs->tensors.k;
+    }
+    if (word == SHARED_CU_SEQLENS && inputs->cu_q && inputs->cu_kv &&
+        memcmp(inputs->cu_q, inputs->cu_kv, (size_t)(problem->batch + 1) * sizeof *inputs->cu_q) == 0)
+        inputs->tensors.cu_seqlens_kv = inputs->tensors.cu_seqlens_q;
+    if (word == SHARED_SLOPES_SINKS && inputs->slopes && inputs->sinks) {
+        memcpy(inputs->sinks, inputs->slopes, (size_t)problem->heads_q * sizeof *inputs->sinks);
+        inputs->tensors.sinks = inputs->tensors.alibi_slopes;
+    }
+}
+
 void contents_apply(const struct contents *contents, struct inputs *inputs, uint64_t seed)
 {
     const struct buffer *buffers[3] = {&inputs->q, &inputs->k, &inputs->v};
@@ -400,4 +428,5 @@ void contents_apply(const struct contents *contents, struct inputs *inputs, uint
     }
     if (contents->word[CONTENT_special] != SPECIAL_NONE)
         apply_special(contents->word[CONTENT_special], inputs, seed);
+    apply_shared(contents->word[CONTENT_shared], inputs);
 }

@@ -104,6 +104,7 @@ static void draw_lengths(int32_t *cu, uint64_t seed, enum stream stream, int64_t
 enum { LENGTHS_RANDOM, LENGTHS_FULL, LENGTHS_ZEROS, LENGTHS_ZEROS_FIRST, LENGTHS_ZEROS_LAST, LENGTHS_SHORT };
 enum { ENDS_TIGHT, ENDS_BEFORE, ENDS_AFTER, ENDS_BOTH };
 enum { PAGES_RANDOM, PAGES_IN_ORDER, PAGES_REVERSED, PAGES_SHARED };
+enum { SHARED_CU_SEQLENS = 2 };
 
 /* The length of sequence b, of at most `longest`, that a word for lengths asks for. */
 static int64_t chosen_length(int word, uint64_t bits, int64_t b, int64_t count, int64_t longest)
@@ -207,6 +208,12 @@ static bool make_small(struct maker *maker)
             return false;
         if (!given(maker, FILE_CU_KV))
             choose_lengths(maker, in->cu_kv, STREAM_KEYS, problem->batch, problem->seq_kv, problem->total_kv);
+    }
+    if (content(maker, CONTENT_shared) == SHARED_CU_SEQLENS && in->cu_q && in->cu_kv) { /* lengths that are right for both */
+        int64_t longest = problem->seq_q < problem->seq_kv ? problem->seq_q : problem->seq_kv,
+                total = problem->total_q < problem->total_kv ? problem->total_q : problem->total_kv;
+        choose_lengths(maker, in->cu_q, STREAM_ROWS, problem->batch, longest, total);
+        memcpy(in->cu_kv, in->cu_q, (size_t)bounds[0] * sizeof *in->cu_kv);
     }
     in->layout = (struct layout){.problem = problem, .cu_q = in->cu_q, .cu_kv = in->cu_kv};
     if (problem->flags & ATTEST_KV_LENGTHS) {

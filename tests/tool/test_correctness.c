@@ -125,7 +125,7 @@ static bool in_the_suite(const attest_problem *problem)
 static struct correctness plan_for(struct flawed *flawed, const struct problem_list *problems)
 {
     return (struct correctness){
-        .subject = {run, flawed},
+        .subject = {.run = run, .data = flawed},
         .taker = {takes, flawed},
         .suite = problems,
         .neighbours = 6,
@@ -142,7 +142,7 @@ static struct gate_result prove_with(struct flawed *flawed, const struct problem
     struct gate_result result = {.details = json_object(), .artefacts = json_object()};
     struct correctness correctness = plan_for(flawed, problems);
     if (champion) {
-        correctness.champion = (struct subject){run, champion};
+        correctness.champion = (struct subject){.run = run, .data = champion};
         correctness.champion_taker = (struct taker){takes, champion};
     }
     correctness_prove(&correctness, &result);
@@ -328,7 +328,7 @@ static void wrong_in_the_array(void)
                   "%s", text ? text : "no problem")) {
         struct finding finding = {0};
         if (tap_check(outputs_make(&outputs, &exam.inputs), "memory")) {
-            subject_run((struct subject){run, &wrong}, &exam.inputs, exam.digest, &outputs, NULL, why, sizeof why);
+            subject_run((struct subject){.run = run, .data = &wrong}, &exam.inputs, exam.digest, &outputs, NULL, why, sizeof why);
             tap_check(exam_judge(&exam, &outputs, &finding) == VERDICT_FAIL && strcmp(finding.what, note) == 0, "%s", finding.what);
             outputs_free(&outputs);
         }

@@ -651,7 +651,7 @@ static void hunt_for(const struct bug *planted, int count, void (*cover)(const s
                      int rows, int large)
 {
     struct hunt hunt = {.bugs = planted, .count = count, .left = count};
-    struct cover_plan plan = {.subject = {run_planted, &hunt},
+    struct cover_plan plan = {.subject = {.run = run_planted, .data = &hunt},
                               .taker = {takes_all, NULL},
                               .seed = tap.seed,
                               .threads = 2,

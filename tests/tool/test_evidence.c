@@ -466,7 +466,7 @@ static void test_findings(void)
         {"champion", &slow, change_champion, "gates say SLOWER"},
         {"speed", &fast, change_speed, "suite is SAME"},
         {"clock", &fast, change_clock, "simulated clock"},
-        {"policy 2", &now, NULL, NULL},
+        {"the present policy", &now, NULL, NULL},
         {"laxer policy", &now, lax_policy, "determinism_runs is 2, and must be"},
         {"laxer growth", &now, lax_growth, "error_growth is 1000, and must be"},
         {"stricter policy", &now, strict_policy, NULL},

@@ -170,7 +170,7 @@ static void check_plants(const struct plant *list, int count, bool without_lse)
         struct diagnosis diagnosis;
         if (!tap_case("%s", plant->name))
             continue;
-        if (!diagnose((struct subject){planted_run, &planted}, plant->problem, &diagnosis))
+        if (!diagnose((struct subject){.run = planted_run, .data = &planted}, plant->problem, &diagnosis))
             continue;
         free(planted.memory);
         char sentence[1024];
@@ -254,7 +254,7 @@ static void test_right(void)
         for (int t = 0; t < (n == 0 ? COUNT_OF(tiles) : 1); t++) {
             struct planted planted = {.tile = tiles[(n + t) % COUNT_OF(tiles)]};
             if (tap_case("%s, tiles of %d", features[n], (int)planted.tile))
-                check_right((struct subject){planted_run, &planted}, features[n]);
+                check_right((struct subject){.run = planted_run, .data = &planted}, features[n]);
         }
 }
 
@@ -271,7 +271,7 @@ static void test_library(void)
             snprintf(name, sizeof name, "%s", info.name);
             if (tap_case("%s on %s", info.name, features[n]) && attest_problem_parse(features[n], &problem, NULL, 0) == ATTEST_OK &&
                 attest_kernel_refusal(context, kernel, &problem, NULL, 0) == ATTEST_OK)
-                check_right((struct subject){library_run, name}, features[n]);
+                check_right((struct subject){.run = library_run, .data = name}, features[n]);
         }
     attest_context_destroy(context);
 }
@@ -300,11 +300,11 @@ static void test_trouble(void)
 {
     struct diagnosis diagnosis;
     int runs = 0;
-    if (diagnose((struct subject){crash, &runs}, PLAIN, &diagnosis)) {
+    if (diagnose((struct subject){.run = crash, .data = &runs}, PLAIN, &diagnosis)) {
         tap_check(diagnosis.wrong && diagnosis.trouble.end == EXECUTION_CRASHED, "a crash is the diagnosis");
         diagnosis_free(&diagnosis);
     }
-    if (diagnose((struct subject){refuse, NULL}, PLAIN, &diagnosis)) {
+    if (diagnose((struct subject){.run = refuse, .data = NULL}, PLAIN, &diagnosis)) {
         tap_check(!diagnosis.wrong && diagnosis.trouble.end == EXECUTION_REFUSED, "a refusal is not wrong");
         diagnosis_free(&diagnosis);
     }
@@ -322,7 +322,7 @@ static void test_race(void)
 {
     struct diagnosis diagnosis;
     int runs = 0;
-    if (!diagnose((struct subject){waver, &runs}, "fwd:f32:b1:h1:sq20:skv16:d24:lse", &diagnosis))
+    if (!diagnose((struct subject){.run = waver, .data = &runs}, "fwd:f32:b1:h1:sq20:skv16:d24:lse", &diagnosis))
         return;
     tap_check(diagnosis.wrong && strstr(diagnosis.cause, "two runs on the same inputs differ"), "a race is named: %s",
               diagnosis.cause);
@@ -346,7 +346,7 @@ static void check_array(const char *folder, const char *name, int rank, int64_t 
 static void test_arrays(void)
 {
     struct planted planted = {.mistake = SCALE_DROPPED, .tile = 16};
-    struct subject subject = {planted_run, &planted};
+    struct subject subject = {.run = planted_run, .data = &planted};
     attest_problem problem;
     struct diagnosis diagnosis;
     char why[512] = "", folder[] = "/tmp/attest-stages-XXXXXX";

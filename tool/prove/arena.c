@@ -4,7 +4,8 @@
  * Each tensor has a piece of its own, of whole pages, and the worker maps the pieces with pages between them that cannot be
  * touched. Within its piece a tensor lies
  *   GUARD_BANDS   between bands of at least BAND bytes, at a place that is drawn for each load, a multiple of 64 bytes or, unless it is
- *                 for timing, of its elements alone;
+ *                 for timing, of its elements alone; on a CPU every fourth one at the very end instead, and every fourth one at the
+ *                 beginning, so that whatever problem is run, nothing beyond a tensor can be counted on;
  *   GUARD_END     at the very end, so that the first byte behind it cannot be touched;
  *   GUARD_START   at the very beginning.
  * What is left of a piece is filled with a byte that is drawn: for inputs most often 0xff, which makes NaN of any type. A kernel cannot
@@ -102,9 +103,17 @@ static size_t draw_start(const attest_problem *problem, enum tensor_place place,
     return BAND + (bits >> 1) % (64 * PLACES / step) * step;
 }
 
-/* Lays a tensor of so many bytes at the end of its file. `at` is where its pointer is, from its first byte on. */
-static void lay(struct arena *arena, enum tensor_place place, enum guard guard, bool aligned, size_t bytes, int64_t at)
+/* Where a tensor lies, if that is drawn. */
+static enum guard draw_guard(const struct arena *arena, enum guard guard, bool aligned)
 {
+    static const enum guard drawn[4] = {GUARD_BANDS, GUARD_END, GUARD_BANDS, GUARD_START};
+    return guard == GUARD_BANDS && !aligned && arena->pages ? drawn[draw() % 4] : guard;
+}
+
+/* Lays a tensor of so many bytes at the end of its file. `at` is where its pointer is, from its first byte on. */
+static void lay(struct arena *arena, enum tensor_place place, enum guard asked, bool aligned, size_t bytes, int64_t at)
+{
+    const enum guard guard = draw_guard(arena, asked, aligned);
     size_t page = (size_t)sysconf(_SC_PAGESIZE), *size = &arena->size[place >= PLACE_O];
     size_t before = guard == GUARD_BANDS ? draw_start(&arena->problem, place, aligned) : 0,
            behind = guard == GUARD_BANDS ? BAND : 0;
@@ -171,13 +180,28 @@ static double memory_left(void)
     return kilobytes * 1024;
 }
 
-bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard guard, bool aligned, char *why, size_t why_size)
+/* The tensor whose memory this one has as well (contents.def, shared), or itself. */
+static enum tensor_place shared_with(const struct inputs *inputs, enum tensor_place place)
+{
+    const attest_tensors *tensors = &inputs->tensors;
+    if (place == PLACE_V && tensors->v == tensors->k)
+        return PLACE_K;
+    if (place == PLACE_SINKS && tensors->sinks == tensors->alibi_slopes)
+        return PLACE_SLOPES;
+    return place == PLACE_CU_KV && tensors->cu_seqlens_kv == tensors->cu_seqlens_q ? PLACE_CU_Q : place;
+}
+
+bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard guard, bool aligned, bool pages, char *why,
+                size_t why_size)
 {
     const attest_problem *problem = &inputs->problem;
-    *arena = (struct arena){.problem = *problem, .file = {-1, -1}};
+    *arena = (struct arena){.problem = *problem, .file = {-1, -1}, .pages = pages};
     for (int place = 0; place < PLACE_O; place++) {
         struct source source = find_source(inputs, (enum tensor_place)place);
-        if (source.data)
+        const enum tensor_place shared = shared_with(inputs, (enum tensor_place)place);
+        if (source.data && shared != (enum tensor_place)place)
+            arena->pieces[place] = arena->pieces[shared];
+        else if (source.data)
             lay(arena, (enum tensor_place)place, guard, aligned, source.bytes, source.at);
     }
     bool good = lay_output(arena, PLACE_O, guard, aligned, 'o', problem->dtype_o);

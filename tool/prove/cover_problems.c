@@ -11,20 +11,45 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "after_another.h"
 #include "examine.h"
 #include "observed.h"
 #include "problem_space.h"
 #include "random.h"
+#include "same_bits.h"
 
 /* Multiplications of one evaluation by the oracle: of a problem whose levels ask for no more, and of any. */
 #define USUAL_WORK 1.5e5
 #define MOST_WORK  4e6
 
-enum { EMPTY_EVERY = 40, SEED_ARRAY = 600, SEED_VALUES, SEED_INPUTS };
+enum { EMPTY_EVERY = 40, AGAIN_EVERY = 2, SEED_ARRAY = 600, SEED_VALUES, SEED_INPUTS, SEED_ALONE };
 
 uint64_t cover_seed(uint64_t seed, uint64_t stream, uint64_t index)
 {
     return 1 + random_bits(seed, stream, index) % 999999999;
+}
+
+/* One sequence alone, as a dense problem: the same bits, whatever the capacity, the packing or the pages that it came from. */
+static bool same_alone(struct subject subject, const struct exam *exam, const struct outputs *outputs, uint64_t seed, char *why,
+                       size_t why_size)
+{
+    struct inputs alone;
+    struct outputs own = {0};
+    char what[256] = "";
+    bool same = true;
+    const int64_t sequence = random_below(random_bits(seed, SEED_ALONE, 0), exam->inputs.problem.batch - 1);
+    if (!sequence_alone(&exam->inputs, sequence, &alone, what, sizeof what))
+        return true;
+    if (outputs_make(&own, &alone) && subject.run(subject.data, &alone, &own).end == EXECUTION_DONE &&
+        !same_sequence((struct computed){&exam->inputs, outputs}, sequence, (struct computed){&alone, &own}, 0, what,
+                       sizeof what)) {
+        snprintf(why, why_size, "other bits if sequence %lld is computed alone, as a dense problem (%s)", (long long)sequence,
+                 what);
+        same = false;
+    }
+    outputs_free(&own);
+    inputs_free(&alone);
+    return same;
 }
 
 int64_t cover_examine(struct subject subject, struct cover_outcome *outcome, row_chooser *choose, int threads, const int *row,
@@ -47,6 +72,14 @@ int64_t cover_examine(struct subject subject, struct cover_outcome *outcome, row
             outcome->verdict = exam_judge(&exam, &outputs, &outcome->finding);
             snprintf(outcome->note, sizeof outcome->note, "%s", outcome->finding.what);
             judged = exam.judge.row_count;
+            bool pure = outcome->verdict != VERDICT_PASS || !outcome->again || !subject.run_after ||
+                        same_after_another(subject, &exam.inputs, &outputs, outcome->seed, outcome->note, sizeof outcome->note);
+            pure = pure && (outcome->verdict != VERDICT_PASS || !outcome->alone || contents_special(&outcome->contents) ||
+                            same_alone(subject, &exam, &outputs, outcome->seed, outcome->note, sizeof outcome->note));
+            if (!pure) {
+                outcome->verdict = VERDICT_FAIL;
+                snprintf(outcome->finding.what, sizeof outcome->finding.what, "%.255s", outcome->note);
+            }
             if (observed)
                 observed_fields(&exam, row, observed);
         }
@@ -113,9 +146,12 @@ void cover_array(const struct cover_plan *plan, struct cover_summary *summary)
         while (count < LANES && n + count < plan->rows && covering_next(covering, drawn[count].row)) {
             struct drawn *one = &drawn[count];
             uint64_t number = (uint64_t)(n + count++);
-            one->outcome = (struct cover_outcome){.part = "covering", .seed = cover_seed(plan->seed, SEED_INPUTS, number)};
+            one->outcome = (struct cover_outcome){
+                .part = "covering", .seed = cover_seed(plan->seed, SEED_INPUTS, number), .again = number % AGAIN_EVERY == 0};
             one->taken = problem_space_draw(&space, one->row, random_bits(plan->seed, SEED_VALUES, number), &one->outcome.problem,
                                             &one->outcome.contents);
+            one->outcome.alone = number % AGAIN_EVERY == 1 && one->outcome.problem.batch > 0 &&
+                                 (!plan->device || one->outcome.problem.flags & ATTEST_INVARIANT);
         }
         if (n % 20 == 0)
             progress("correctness: problem %d of %d of the covering array", n + 1, plan->rows);

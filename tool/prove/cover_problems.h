@@ -18,6 +18,8 @@ struct cover_outcome {
     attest_problem problem;
     struct contents contents;
     uint64_t seed;
+    bool again; /* it is also computed after other inputs, in the same memory, */
+    bool alone; /* or one of its sequences alone */
     enum verdict verdict;
     enum execution_end end;
     struct finding finding;

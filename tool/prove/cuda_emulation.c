@@ -23,8 +23,11 @@
 #include "emulation/rewrite.h"
 #include "evidence/digest.h"
 #include "gate.h"
+#include "random.h"
 
 enum { MOST_IMAGES = 256, MOST_WORDS = 96, COMPILE_SECONDS = 240, LOG_SIZE = 1 << 14 };
+
+enum { SEED_PROCESSORS = 74 };
 
 enum { IMAGE_TEXT, IMAGE_TAKEN, IMAGE_MADE };
 
@@ -109,6 +112,8 @@ static int own_flags(char *flags, char **argv, int count)
     for (char *word = strtok_r(flags, " ", &rest); word && count < MOST_WORDS / 2; word = strtok_r(NULL, " ", &rest))
         if (strncmp(word, "-D", 2) == 0 || strncmp(word, "-U", 2) == 0 || strncmp(word, "-I", 2) == 0)
             argv[count++] = word;
+        else if (strcmp(word, "-use_fast_math") == 0 || strcmp(word, "--use_fast_math") == 0)
+            argv[count++] = text_of("-DEMULATED_FAST_MATH=1");
     return count;
 }
 
@@ -442,12 +447,16 @@ void cuda_emulation_code(const struct cuda_emulation *emulation, int group, char
 struct executor *cuda_emulation_open(const struct proof *proof, const struct cuda_emulation *emulation, int group, int compute,
                                      int order, struct execution *execution)
 {
-    char path[700], device[40], seed[48], fixed[40];
+    static const int counts[] = {1, 2, 3, 3, 4, 5, 6};
+    char path[700], device[40], seed[48], fixed[40], processors[48];
+    static atomic_int opened;
+    const uint64_t bits = random_bits(proof->seed, SEED_PROCESSORS, order >= 0 ? 0 : (uint64_t)atomic_fetch_add(&opened, 1));
+    snprintf(processors, sizeof processors, "EMULATED_MULTIPROCESSORS=%d", counts[bits % COUNT_OF(counts)]);
     snprintf(path, sizeof path, "LD_LIBRARY_PATH=%s", emulation->folder);
     snprintf(device, sizeof device, "EMULATED_COMPUTE=%d", compute);
     snprintf(seed, sizeof seed, "EMULATED_SEED=%" PRIu64, proof->seed);
     snprintf(fixed, sizeof fixed, "EMULATED_ORDER=%d", order);
-    const char *environment[] = {path, device, seed, order >= 0 ? fixed : NULL, NULL};
+    const char *environment[] = {path, device, seed, processors, order >= 0 ? fixed : NULL, NULL};
     struct executor_spec spec = {.image = emulation->groups[group].index,
                                  .device = "cuda",
                                  .emulated = true,

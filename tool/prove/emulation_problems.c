@@ -15,7 +15,7 @@
 #include "problem_space.h"
 #include "random.h"
 
-enum { MOST_TELLING = 400, MANY = 260, MANY_KEYS = 33000, SEED_ARRAY = 71, SEED_ROWS, SEED_SUITE, SEED_INPUTS };
+enum { MOST_TELLING = 400, MANY = 260, MANY_KEYS = 33000, SEED_ARRAY = 71, SEED_ROWS, SEED_SUITE, SEED_INPUTS, SEED_FEATURES };
 
 #define MOST_TILE_WORK  1.5e7 /* multiplications of a problem of the covering array, whole tiles counted */
 #define MOST_BLOCKS     40    /* and its blocks */
@@ -224,6 +224,15 @@ static bool add(struct emulation_problems *problems, const char *text, int devic
     return made.group >= 0;
 }
 
+/* Likewise, with contents: what only shows where they are not the usual. */
+static void add_filled(struct emulation_problems *problems, const char *text, int device, const char *contents)
+{
+    if (!add(problems, text, device, EMULATION_COVERING_ORDERS))
+        return;
+    struct emulation_problem *made = &problems->telling[problems->count - 1];
+    made->filled = contents_parse(contents, &made->contents, (char[256]){0}, 256);
+}
+
 /* With its LSE if the kernel writes one. */
 static void add_with(struct emulation_problems *problems, int device, int orders, const char *base, const char *words)
 {
@@ -235,7 +244,67 @@ static void add_with(struct emulation_problems *problems, int device, int orders
     add(problems, text, device, orders);
 }
 
-enum { ROUND_RING, ROUND_GRID, ROUND_PIECES, ROUND_NOTHING, ROUND_MANY, ROUNDS };
+enum { ROUND_RING, ROUND_GRID, ROUND_PIECES, ROUND_NOTHING, ROUND_MOST_PIECES, ROUND_MANY, ROUNDS };
+
+/* Features, each in a problem in which rings of stages and persistent grids go round: what is done in a later round, or in a buffer
+ * that is used again, may be wrong with one of them alone. */
+static const struct {
+    const char *words, *contents;
+} features[] = {
+    {":scale=2", "v=by-row"},
+    {":alibi:br", "slopes=large"},
+    {":causal", "qk=by-row"},
+    {":causal:br", "v=by-row"},
+    {":wl=70:wr=3", ""},
+    {":softcap=2.5", "qk=by-head"},
+    {":alibi", "slopes=mixed"},
+    {":bias", "bias=tail-hidden"},
+    {":bias=f32", "bias=low"},
+    {":bias", "special=nan-behind-bias"},
+    {":sink", "sinks=low"},
+    {":lens", "lengths=zeros"},
+    {":lens:causal:br", "lengths=zeros-first"},
+    {":o=f32", "v=by-column"},
+    {":invariant", "qk=by-row"},
+    {":lens:bias", "bias=rows-hidden"},
+    {":sink:wl=200", "sinks=large"},
+};
+enum {
+    PAGED_FEATURES = 2,
+    PACKED_FEATURES = 2,
+    FEATURES = COUNT_OF(features) + PAGED_FEATURES + PACKED_FEATURES,
+    FEATURES_OF_IMAGE = 4
+};
+
+static void add_feature(struct emulation_problems *problems, const struct cuda_configuration *image, int feature)
+{
+    const int64_t *n = image->numbers;
+    const int tile_kv = (int)n[CUDA_TILE_KV], stages = n[CUDA_STAGES] > 0 ? (int)n[CUDA_STAGES] : 1,
+              few = n[CUDA_ROWS_MOST] ? 1 : (int)n[CUDA_TILE_Q] / 2 + 3, device = cuda_limits[image->arch].number,
+              other = feature - COUNT_OF(features);
+    /* Keys that are not cut into pieces, because there are tiles enough, are what a ring goes round with. */
+    const bool pieces = problems->proof->manifest->launch == ATTEST_LAUNCH_SPLIT ||
+                        problems->proof->manifest->launch == ATTEST_LAUNCH_JOINED,
+               whole = pieces && (problems->proof->seed >> feature % 32 & 1);
+    const int batch = whole ? 9 : 3, keys = tile_kv * (stages + (whole ? 2 : stages / 2 + 2)) + 5;
+    const char *dtype = cuda_dtype_name(image->dtype);
+    char text[ATTEST_PROBLEM_TEXT];
+    int used =
+        snprintf(text, sizeof text, "fwd:%s:b%d:hq2:hkv%d:sq%d:skv%d:d%d", dtype, batch, 1 + feature % 2, few, keys, image->dim);
+    if (other < 0) {
+        snprintf(text + used, sizeof text - (size_t)used, "%s", features[feature].words);
+    } else if (other < PAGED_FEATURES) {
+        const int page = other ? 16 : tile_kv;
+        snprintf(text + used, sizeof text - (size_t)used, ":lens:page=%d,%d", page, batch * ((keys + page - 1) / page) + 2);
+    } else {
+        snprintf(text + used, sizeof text - (size_t)used, "%s:varlenq=%d:varlenkv=%d", other == PAGED_FEATURES ? "" : ":causal:br",
+                 batch * few, batch * keys);
+    }
+    add_filled(problems, text, device,
+               other < 0                ? features[feature].contents
+               : other < PAGED_FEATURES ? "lengths=zeros-last"
+                                        : "ends=both");
+}
 
 static void add_round(struct emulation_problems *problems, const struct cuda_configuration *image, int round)
 {
@@ -244,13 +313,14 @@ static void add_round(struct emulation_problems *problems, const struct cuda_con
                persistent = problems->proof->manifest->launch == ATTEST_LAUNCH_PERSISTENT;
     const int tile_kv = (int)n[CUDA_TILE_KV], stages = n[CUDA_STAGES] > 0 ? (int)n[CUDA_STAGES] : 1,
               few = n[CUDA_ROWS_MOST] ? 1 : (int)n[CUDA_TILE_Q] / 2 + 3, device = cuda_limits[image->arch].number;
+    const int orders = image == problems->emulation->telling ? EMULATION_ORDERS : EMULATION_COVERING_ORDERS;
     const char *dtype = cuda_dtype_name(image->dtype);
     char base[160];
     switch (round) {
     case ROUND_RING:
         snprintf(base, sizeof base, "fwd:%s:b1:hq2:hkv1:sq%d:skv%d:d%d", dtype, few,
                  tile_kv * (smallest ? 3 * stages + 2 : stages + stages / 2 + 2) + 5, image->dim);
-        add_with(problems, device, EMULATION_ORDERS, base, "");
+        add_with(problems, device, orders, base, "");
         break;
     case ROUND_GRID: /* with tiles of all lengths */
         snprintf(base, sizeof base, "fwd:%s:b%d:hq2:hkv1:sq%d:skv%d:d%d", dtype,
@@ -258,16 +328,22 @@ static void add_round(struct emulation_problems *problems, const struct cuda_con
                  : smallest  ? 13
                              : 7,
                  few, tile_kv + 9, image->dim);
-        add_with(problems, device, EMULATION_ORDERS, base, ":causal:br");
+        add_with(problems, device, orders, base, ":causal:br");
         break;
     case ROUND_PIECES: /* one tile: keys are cut into pieces, of which no row sees the last */
         snprintf(base, sizeof base, "fwd:%s:b1:h1:sq3:skv%d:d%d", dtype, 5 * tile_kv + 5, image->dim);
-        add_with(problems, device, EMULATION_ORDERS, base, ":causal");
-        add_with(problems, device, EMULATION_ORDERS, base, "");
+        add_with(problems, device, orders, base, ":causal");
+        add_with(problems, device, orders, base, "");
         break;
     case ROUND_NOTHING:
         snprintf(base, sizeof base, "fwd:%s:b2:h2:sq%d:skv0:d%d", dtype, few, image->dim);
-        add_with(problems, device, EMULATION_ORDERS, base, "");
+        add_with(problems, device, orders, base, "");
+        break;
+    case ROUND_MOST_PIECES: /* as many as there can be, of one row */
+        if (problems->proof->manifest->launch == ATTEST_LAUNCH_SPLIT || problems->proof->manifest->launch == ATTEST_LAUNCH_JOINED) {
+            snprintf(base, sizeof base, "fwd:%s:b1:hq1:hkv1:sq1:skv%d:d%d", dtype, 40 * tile_kv + 5, image->dim);
+            add_with(problems, device, EMULATION_COVERING_ORDERS, base, "");
+        }
         break;
     case ROUND_MANY: /* more tiles, heads and sequences than a byte counts: of the first image alone, and in one order */
         for (int which = 0; which < 3 && image == problems->emulation->telling; which++) {
@@ -307,6 +383,20 @@ static void add_suite(struct emulation_problems *problems, bool asked_for)
     }
 }
 
+/* The first image, which is the smallest, has everything; the others have the rounds in fewer orders, and some features each. */
+static void add_rounds(struct emulation_problems *problems)
+{
+    const struct cuda_emulation *emulation = problems->emulation;
+    const int first = (int)(random_bits(problems->proof->seed, SEED_FEATURES, 0) % FEATURES);
+    for (int i = 0; i < emulation->different; i++) {
+        const struct cuda_configuration *image = &emulation->telling[i];
+        for (int round = 0; round < ROUNDS && image->tile == 0; round++)
+            add_round(problems, image, round);
+        for (int n = 0; n < (i ? FEATURES_OF_IMAGE : FEATURES) && image->tile == 0; n++)
+            add_feature(problems, image, (first + i * FEATURES_OF_IMAGE + n) % FEATURES);
+    }
+}
+
 /* ---- all ------------------------------------------------------------------------------------------------------------------ */
 
 struct emulation_problems *emulation_problems_make(const struct proof *proof, const struct cuda_emulation *emulation)
@@ -324,10 +414,7 @@ struct emulation_problems *emulation_problems_make(const struct proof *proof, co
     const bool asked_for = proof->session->options.suite != NULL;
     if (asked_for)
         add_suite(problems, true);
-    for (int round = 0; round < ROUNDS; round++)
-        for (int i = 0; i < emulation->different; i++)
-            if (emulation->telling[i].tile == 0)
-                add_round(problems, &emulation->telling[i], round);
+    add_rounds(problems);
     if (!asked_for)
         add_suite(problems, false);
     make_space(problems);

@@ -20,7 +20,8 @@ enum emulation_kind { EMULATION_COVERING, EMULATION_TELLING, EMULATION_KINDS };
 struct emulation_problem {
     enum emulation_kind kind;
     attest_problem problem;
-    struct contents contents; /* of the covering array */
+    bool filled; /* its contents are asked for; else the usual */
+    struct contents contents;
     int group, device;        /* images, compute capability */
     int orders;               /* in which it is run */
     uint64_t seed;            /* of the inputs */

@@ -147,5 +147,5 @@ static struct execution run_library(void *data, const struct inputs *inputs, str
 
 struct subject library_subject(struct library_kernel *kernel)
 {
-    return (struct subject){run_library, kernel};
+    return (struct subject){.run = run_library, .data = kernel};
 }

@@ -413,7 +413,7 @@ bool executor_load(struct executor *executor, int slot, const struct inputs *inp
     if (!is_there(executor, execution))
         return false;
     arena_free(arena);
-    if (!arena_make(arena, inputs, executor->guard, executor->aligned, why, sizeof why)) {
+    if (!arena_make(arena, inputs, executor->guard, executor->aligned, !executor->on_device, why, sizeof why)) {
         ending_say(execution, EXECUTION_LACKING, "%s", why);
         return false;
     }
@@ -638,7 +638,25 @@ static struct execution run_subject(void *data, const struct inputs *inputs, str
     return execution;
 }
 
+static struct execution run_subject_after(void *data, const struct inputs *before, const struct inputs *inputs,
+                                          struct outputs *outputs)
+{
+    struct executor *executor = data;
+    struct execution execution = {.end = EXECUTION_DONE};
+    const struct inputs *both[] = {before, inputs};
+    int slot = 0;
+    executor_poison(executor, slot, EXECUTOR_DRAWN); /* what the first call finds in O is not its answer */
+    for (int n = 0; n < COUNT_OF(both) && execution.end == EXECUTION_DONE; n++)
+        if (!executor_fill(executor, slot, both[n]))
+            ending_say(&execution, EXECUTION_LACKING, "the inputs could not be changed");
+        else
+            execution = executor_run(executor, &slot, 1, EXECUTOR_LEFT);
+    if (execution.end == EXECUTION_DONE)
+        executor_copy(executor, slot, outputs);
+    return execution;
+}
+
 struct subject executor_subject(struct executor *executor)
 {
-    return (struct subject){run_subject, executor};
+    return (struct subject){.run = run_subject, .run_after = run_subject_after, .data = executor};
 }

@@ -13,7 +13,8 @@
 
 /* Where the tensors lie in the worker. */
 enum guard {
-    GUARD_BANDS, /* between bands of bytes that are checked after each run, at places that are drawn */
+    GUARD_BANDS, /* between bands of bytes that are checked after each run, at places that are drawn; on a CPU, unless it is for
+                    timing, some as in the next two */
     GUARD_END,   /* each tensor ends at a page that cannot be touched */
     GUARD_START, /* each tensor begins right behind such a page */
     GUARD_FAR    /* likewise; and the outermost dimension of each tensor is EXECUTOR_FAR elements apart: see far_strides.h */
@@ -140,6 +141,9 @@ void executor_close(struct executor *executor, struct execution *execution);
  * have been poisoned. An executor is one; tests make others. */
 struct subject {
     struct execution (*run)(void *data, const struct inputs *inputs, struct outputs *outputs);
+    /* Computes `inputs` once more where `run` did, after other inputs of the same problem: tensors at the same addresses, and
+     * workspace and outputs as that call has left them. NULL: it cannot. */
+    struct execution (*run_after)(void *data, const struct inputs *before, const struct inputs *inputs, struct outputs *outputs);
     void *data;
 };
 struct subject executor_subject(struct executor *executor); /* loads slot 0, runs, copies the outputs */

@@ -34,11 +34,11 @@ struct proof {
     struct candidate candidate;
     struct policy policy;
     struct opponent opponent;
-    bool brief;                /* a first look: no more than problems in the correctness gate */
-    bool terse;                /* a verdict is enough: wrong numbers are not diagnosed (emulation) */
-    bool without_image;        /* no gate that is asked for needs the image of a CUDA candidate: the build gate reads the manifest */
-    bool past_build;           /* the image is made and run although the build gate rejects it: for selftest */
-    bool reigns;               /* the candidate is the reigning champion, unchanged: there is nobody to beat */
+    bool brief;         /* a first look: no more than problems in the correctness gate */
+    bool terse;         /* a verdict is enough: wrong numbers are not diagnosed (emulation) */
+    bool without_image; /* no gate that is asked for needs the image of a CUDA candidate: the build gate reads the manifest */
+    bool past_build;    /* the image is made and run although the build gate rejects it: for selftest */
+    bool reigns;        /* the candidate is the reigning champion, unchanged: there is nobody to beat */
     struct problem_list suite; /* correctness problems; those that the kernel refuses are not applicable */
     struct problem_list timed; /* problems for the speed gate */
     uint64_t seed;             /* drawn after the build */
@@ -54,7 +54,7 @@ struct proof {
 /* What a gate found. `details` and `artefacts` are made by the caller as empty objects. */
 struct gate_result {
     enum verdict verdict;
-    char sentence[1200]; /* always there: what was proven, what failed, or what is missing and how to get it */
+    char sentence[2600]; /* always there: what was proven, what failed, or what is missing and how to get it */
     json_t *details;     /* numbers and findings; what each gate puts here is described at the head of its file */
     json_t *artefacts;   /* name -> path of a file in proof->folder; the recorder replaces paths by digests */
     double seconds;

@@ -29,6 +29,13 @@ static struct execution run_guarded(void *data, const struct inputs *inputs, str
     return execution;
 }
 
+static struct execution run_guarded_after(void *data, const struct inputs *before, const struct inputs *inputs,
+                                          struct outputs *outputs)
+{
+    struct subject subject = executor_subject(data);
+    return subject.run_after(subject.data, before, inputs, outputs);
+}
+
 static struct executor *open_worker(const struct proof *proof, const char *image, const char *kernel, enum guard guard,
                                     struct execution *execution)
 {
@@ -66,7 +73,7 @@ void gate_correctness(struct proof *proof, struct gate_result *result)
     snprintf(reproduce, sizeof reproduce, "attest prove %.160s --only correctness --seed %" PRIu64, proof->candidate.word,
              proof->seed);
     struct correctness correctness = {
-        .subject = {run_guarded, candidate},
+        .subject = {run_guarded, run_guarded_after, candidate},
         .taker = {candidate_takes, proof},
         .suite = &proof->suite,
         .timed = &proof->timed,
@@ -85,9 +92,9 @@ void gate_correctness(struct proof *proof, struct gate_result *result)
                                   ? NULL
                                   : open_worker(proof, proof->candidate.image, NULL, GUARD_BANDS, &execution);
     if (second)
-        correctness.second = (struct subject){run_guarded, second};
+        correctness.second = (struct subject){run_guarded, run_guarded_after, second};
     if (far)
-        correctness.far = (struct subject){run_guarded, far};
+        correctness.far = (struct subject){run_guarded, NULL, far};
     if (champion) {
         correctness.champion = executor_subject(champion);
         correctness.champion_taker = (struct taker){champion_takes, executor_facts(champion)};

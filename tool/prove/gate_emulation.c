@@ -28,15 +28,19 @@
 #include "examine.h"
 #include "gate.h"
 #include "observed.h"
+#include "same_bits.h"
 #include "stages.h"
 
-enum { MOST_WORKERS = 16, FIRST_COVERING = 8, LATEST = 3, ENOUGH_REFUSED = 12 };
+enum { MOST_WORKERS = 16, FIRST_COVERING = 8, LATEST = 3, ENOUGH_REFUSED = 12, SERVED_BY_ONE = 12 };
+
+#define MOST_DIAGNOSED 1.5 /* seconds of processor time of one run: the stage oracle asks for dozens */
 
 struct task {
     struct emulation_problem of;
     enum verdict verdict; /* NOT APPLICABLE: refused by the library */
     bool run, diagnosed;
     double max_error; /* of O, in the first order; -1: not finite */
+    double seconds;   /* of processor time, of one order */
     bool observed[COVERING_FIELDS];
     char note[900];
 };
@@ -63,7 +67,7 @@ struct emulated_gate {
     int right, refused;
     bool unknown, failed;
     enum verdict verdict; /* of the failure, and its sentence */
-    char sentence[1200];
+    char sentence[2600];
     int64_t launches, accesses;
 };
 
@@ -155,6 +159,14 @@ static void note_refused(struct emulated_gate *gate, const attest_problem *probl
 
 /* ---- running ----------------------------------------------------------------------------------------------------------- */
 
+/* Of this thread and of the worker: other work of the machine does not make a gate see less. */
+static double processor_seconds(struct executor *executor)
+{
+    struct timespec own;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own);
+    return (double)own.tv_sec + 1e-9 * (double)own.tv_nsec + (executor ? executor_processor_seconds(executor) : 0);
+}
+
 static void fail(struct task *task, const char *sentence)
 {
     task->verdict = VERDICT_FAIL;
@@ -189,7 +201,7 @@ static void ask_stages(struct emulated_gate *gate, struct executor *executor, co
 }
 
 /* Which stage is the first to go wrong, from the stage oracle on the emulated device, is added to the note. It is asked about the problem
- * that came out wrong, and, where that is too small to tell stages apart, about one with several tiles. It chooses inputs of its own: if
+ * that came out wrong, and, where that is too small to tell stages apart or too large to be run often, about one with several tiles. It chooses inputs of its own: if
  * all stages are right with those, there is nothing to add. */
 static void diagnose(struct emulated_gate *gate, struct task *task, struct executor *executor)
 {
@@ -203,10 +215,11 @@ static void diagnose(struct emulated_gate *gate, struct task *task, struct execu
         mine = (gate->diagnosis = json_null()) != NULL;
     if (!mine)
         return;
-    ask_stages(gate, executor, &task->of.problem, task->of.seed, &stages, found, sizeof found);
+    if (task->seconds < MOST_DIAGNOSED)
+        ask_stages(gate, executor, &task->of.problem, task->of.seed, &stages, found, sizeof found);
     snprintf(text, sizeof text, "fwd:%s:b1:hq2:hkv1:sq35:skv150:d%d%s", cuda_dtype_name(group->dtype), group->dim,
              gate->proof->facts.refuses & ATTEST_LSE ? "" : ":lse");
-    if (__builtin_popcount(stages) > 1 && attest_problem_parse(text, &larger, NULL, 0) == ATTEST_OK &&
+    if (__builtin_popcount(stages) != 1 && attest_problem_parse(text, &larger, NULL, 0) == ATTEST_OK &&
         gate_takes(gate->proof, &larger))
         ask_stages(gate, executor, &larger, task->of.seed, &stages, found, sizeof found);
     if (stages) {
@@ -230,6 +243,36 @@ static bool judge_first(struct task *task, struct exam *exam, struct outputs *fi
     return task->verdict == VERDICT_PASS;
 }
 
+/* One sequence alone, as a dense problem, which has the same bits if the problem is ATTEST_INVARIANT. False if the worker is gone. */
+static bool run_alone(struct task *task, const struct exam *exam, const struct outputs *first, struct executor *executor)
+{
+    struct inputs alone;
+    struct outputs own = {0};
+    struct execution execution;
+    char what[256] = "", why[400];
+    const int slot = 0;
+    bool there = true;
+    const int64_t sequence = exam->inputs.problem.batch - 1;
+    if (sequence < 0 || !sequence_alone(&exam->inputs, sequence, &alone, what, sizeof what))
+        return true;
+    if (outputs_make(&own, &alone) && executor_load(executor, slot, &alone, &execution)) {
+        execution = executor_run(executor, &slot, 1, EXECUTOR_DRAWN);
+        there = execution.end == EXECUTION_DONE;
+        if (there)
+            executor_copy(executor, slot, &own);
+        if (!there) {
+            fail(task, execution.sentence);
+        } else if (!same_sequence((struct computed){&exam->inputs, first}, sequence, (struct computed){&alone, &own}, 0, what,
+                                  sizeof what)) {
+            snprintf(why, sizeof why, "other bits if sequence %lld is computed alone (%s)", (long long)sequence, what);
+            fail(task, why);
+        }
+    }
+    outputs_free(&own);
+    inputs_free(&alone);
+    return there;
+}
+
 /* One problem in its orders. False if the worker is gone. */
 static bool run_task(struct emulated_gate *gate, struct task *task, struct executor *executor)
 {
@@ -240,8 +283,9 @@ static bool run_task(struct emulated_gate *gate, struct task *task, struct execu
     char why[640];
     const int slot = 0;
     bool there = true;
-    if (of->kind == EMULATION_COVERING ? !exam_make_quick(&exam, &of->problem, of->seed, &of->contents, NULL, 1, why, sizeof why)
-                                       : !exam_make(&exam, &of->problem, of->seed, NULL, 0, 1, why, sizeof why))
+    if (of->kind == EMULATION_COVERING || of->filled
+            ? !exam_make_quick(&exam, &of->problem, of->seed, &of->contents, NULL, 1, why, sizeof why)
+            : !exam_make(&exam, &of->problem, of->seed, NULL, 0, 1, why, sizeof why))
         return true;
     if (!outputs_make(&first, &exam.inputs) || !outputs_make(&again, &exam.inputs))
         goto out;
@@ -255,7 +299,9 @@ static bool run_task(struct emulated_gate *gate, struct task *task, struct execu
     for (int order = 0; order < of->orders; order++) {
         struct outputs *outputs = order ? &again : &first;
         executor_poison(executor, slot, 0xff);
+        const double begin = processor_seconds(executor);
         execution = executor_run(executor, &slot, 1, 0x5a + order);
+        task->seconds = processor_seconds(executor) - begin;
         task->run = true;
         if (execution.end != EXECUTION_DONE) {
             fail(task, execution.sentence);
@@ -283,6 +329,8 @@ static bool run_task(struct emulated_gate *gate, struct task *task, struct execu
         if (!order && of->kind == EMULATION_COVERING)
             observed_fields(&exam, of->row, task->observed);
     }
+    if (of->problem.flags & ATTEST_INVARIANT && !contents_special(&of->contents))
+        there = run_alone(task, &exam, &first, executor);
 out:
     outputs_free(&first);
     outputs_free(&again);
@@ -344,7 +392,7 @@ static void add_result(struct emulated_gate *gate, const struct task *task, doub
     const struct emulation_problem *of = &task->of;
     char text[ATTEST_PROBLEM_TEXT] = "", contents[CONTENTS_TEXT] = "";
     attest_problem_print(&of->problem, text, sizeof text);
-    if (of->kind == EMULATION_COVERING)
+    if (of->kind == EMULATION_COVERING || of->filled)
         contents_print(&of->contents, contents);
 #pragma omp critical(emulated_tasks)
     {
@@ -366,7 +414,7 @@ static void add_result(struct emulated_gate *gate, const struct task *task, doub
         if ((!gate->failed || task->diagnosed) && (task->verdict == VERDICT_FAIL || task->verdict == VERDICT_INCONCLUSIVE)) {
             gate->failed = true;
             gate->verdict = task->verdict;
-            snprintf(gate->sentence, sizeof gate->sentence, "%.750s, on %.200s%s%.120s (seed %" PRIu64 ")", task->note, text,
+            snprintf(gate->sentence, sizeof gate->sentence, "%.750s, on %s%s%s (seed %" PRIu64 ")", task->note, text,
                      *contents ? " with " : "", contents, of->seed);
         }
     }
@@ -388,18 +436,12 @@ static bool has_images(struct emulated_gate *gate, int group)
     return false;
 }
 
-/* Of this thread and of the worker: other work of the machine does not make a gate see less. */
-static double processor_seconds(struct executor *executor)
-{
-    struct timespec own;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own);
-    return (double)own.tv_sec + 1e-9 * (double)own.tv_nsec + (executor ? executor_processor_seconds(executor) : 0);
-}
-
-/* A worker for each device and group of images that this thread meets. */
+/* A worker for each device and group of images that this thread meets; after a while another one, whose device has another number of
+ * multiprocessors. */
 static void work(struct emulated_gate *gate)
 {
     struct executor *executors[EMULATION_MOST_GROUPS][EMULATION_MOST_DEVICES] = {{0}};
+    int served[EMULATION_MOST_GROUPS][EMULATION_MOST_DEVICES] = {{0}};
     struct task task;
     while (take_task(gate, &task)) {
         struct execution execution;
@@ -418,7 +460,7 @@ static void work(struct emulated_gate *gate)
         } else {
             bool there = run_task(gate, &task, *executor);
             spent = processor_seconds(*executor) - begin;
-            if (!there) {
+            if (!there || ++served[task.of.group][device] % SERVED_BY_ONE == 0) {
                 end_worker(gate, *executor);
                 *executor = NULL;
             }

@@ -193,7 +193,24 @@ static bool special_agrees(int special, int other, int level)
          (other == FIELD_page && level)))
         return false;
     return !(other == FIELD_scale && (level == SCALE_LARGE || level == SCALE_ONE)) && !(other == FIELD_slopes && level) &&
-           !(other == FIELD_alibi && level) && !(other == FIELD_bias && level == 4) && !(other == FIELD_sinks && level >= 3);
+           !(other == FIELD_alibi && level) && !(other == FIELD_bias && level >= 4) && !(other == FIELD_sinks && level >= 3);
+}
+
+/* K and V of one memory have the same layout, which is K's. */
+static bool shared_agrees(int shared, int other, int level)
+{
+    enum { APART, K_V, CU_SEQLENS, SLOPES_SINKS };
+    switch (shared) {
+    case K_V:
+        return !((other == FIELD_dim_v || other == FIELD_layout_v || other == FIELD_v || other == FIELD_special) && level) &&
+               !(other == FIELD_layout_k && level >= LAYOUT_ONE_SEQUENCE);
+    case CU_SEQLENS:
+        return !(other == FIELD_packing && level != PACKING_BOTH);
+    case SLOPES_SINKS:
+        return !((other == FIELD_alibi || other == FIELD_sink) && !level) && !(other == FIELD_sinks && level);
+    default:
+        return true;
+    }
 }
 
 static bool one_way(int a, int la, int b, int lb)
@@ -212,6 +229,8 @@ static bool one_way(int a, int la, int b, int lb)
         return !(b == bias_needs(la) && !has_two(b, lb));
     case FIELD_special:
         return special_agrees(la, b, lb);
+    case FIELD_shared:
+        return shared_agrees(la, b, lb);
     case FIELD_page:
         return !(la && b == FIELD_packing && is_packed(lb, true));
     case FIELD_lengths: /* of key lengths, or of packed sequences */
@@ -348,6 +367,8 @@ static void set_layout(struct dice *dice, int layout, int64_t stride[3], const i
     static const int orders[][3] = {{2, 1, 0}, {1, 2, 0}, {1, 0, 2}, {2, 0, 1}}; /* from the inside */
     const int *order = orders[layout <= LAYOUT_HBSD ? layout : roll(dice, 2)];
     int64_t reach = columns;
+    if (layout == LAYOUT_GAPS && roll(dice, 2)) /* padded rows, as vectors like them */
+        reach = (reach + 7) / 8 * 8;
     for (int n = 0; n < 3; n++) {
         int64_t gap = layout == LAYOUT_GAPS ? 8 * (1 + roll(dice, 3)) : layout == LAYOUT_ODD_GAPS ? 1 + 2 * roll(dice, 6) : 0;
         stride[order[n]] = reach += gap;
@@ -417,6 +438,8 @@ static void set_strides(struct dice *dice, const int *row, attest_problem *probl
     set_layout(dice, row[FIELD_layout_o], problem->stride_o, q, problem->dim_v, packed_q);
     set_layout(dice, row[FIELD_layout_k], problem->stride_k, kv, problem->dim, packed_kv);
     set_layout(dice, row[FIELD_layout_v], problem->stride_v, kv, problem->dim_v, packed_kv);
+    if (row[FIELD_shared] == 1) /* K and V */
+        memcpy(problem->stride_v, problem->stride_k, sizeof problem->stride_v);
     if (problem->flags & ATTEST_LSE)
         set_layout(dice, row[FIELD_layout_lse], problem->stride_lse, q, 1, packed_q);
     if (problem->flags & ATTEST_BIAS)

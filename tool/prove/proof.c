@@ -428,7 +428,8 @@ static bool run_gates(struct running *running, char *why, size_t why_size)
         }
         bool past_build = running->options->past_build || running->options->keep_going;
         bool goes_on = verdict == VERDICT_PASS || (past_build && proof->candidate.image);
-        if (build && (!draw_seed(proof) || (goes_on && proof->candidate.image && !find_opponent(proof, running->options->store, why, why_size))))
+        if (build && (!draw_seed(proof) ||
+                      (goes_on && proof->candidate.image && !find_opponent(proof, running->options->store, why, why_size))))
             return false;
         /* What another image passed says nothing about this one. */
         if (build && running->base &&

@@ -19,5 +19,5 @@ static struct execution run(void *data, const struct inputs *inputs, struct outp
 
 struct subject stages_subject(struct executor *executor)
 {
-    return (struct subject){run, executor};
+    return (struct subject){.run = run, .data = executor};
 }

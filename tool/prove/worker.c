@@ -491,6 +491,15 @@ static bool map_pieces(const struct load *load, const int files[2], struct worke
         worker.board->bases[load->slot][i] = 0;
         if (!piece->size)
             continue;
+        int same = 0; /* tensors that share their memory have the same piece */
+        while (same < i &&
+               (load->pieces[same].size == 0 || (same >= PLACE_O) != output || load->pieces[same].offset != piece->offset))
+            same++;
+        if (same < i) {
+            worker.board->bases[load->slot][i] = worker.board->bases[load->slot][same];
+            pointers[i] = pointers[same];
+            continue;
+        }
         if (!map_piece(at, piece, spreads[i], output, files[output]))
             return false;
         worker.board->bases[load->slot][i] = (uint64_t)(uintptr_t)at;

@@ -78,6 +78,7 @@ void emulated_load_fragment(const void *at, unsigned pitch, int rows, int column
 void emulated_store_fragment(void *at, unsigned pitch, int rows, int columns, int element, const unsigned char *from,
                              bool column_major);
 void emulated_fragment_product(const float *a, const float *b, float *c);
+float emulated_approximate(double value, float a, float b, int units); /* off by so many units in the last place, at most */
 float emulated_from_f16(uint16_t bits);
 uint16_t emulated_to_f16(float value);
 uint16_t emulated_to_bf16(float value);
@@ -248,7 +249,7 @@ inline float __fmaf_rn(float a, float b, float c)
 }
 inline float __fdividef(float a, float b)
 {
-    return a / b;
+    return emulated_approximate((double)a / (double)b, a, b, 2);
 }
 inline float __frsqrt_rn(float a)
 {
@@ -256,11 +257,11 @@ inline float __frsqrt_rn(float a)
 }
 inline float rsqrtf(float a)
 {
-    return 1 / sqrtf(a);
+    return emulated_approximate(1 / sqrt((double)a), a, 0, 2);
 }
 inline float __expf(float x)
 {
-    return expf(x);
+    return x == 0 ? 1 : emulated_approximate(exp((double)x), x, 0, 2);
 }
 inline float __exp10f(float x)
 {
@@ -272,31 +273,31 @@ inline float exp10f(float x)
 }
 inline float __logf(float x)
 {
-    return logf(x);
+    return x == 1 ? 0 : emulated_approximate(log((double)x), x, 0, 2);
 }
 inline float __log2f(float x)
 {
-    return log2f(x);
+    return x == 1 ? 0 : emulated_approximate(log2((double)x), x, 0, 2);
 }
 inline float __log10f(float x)
 {
-    return log10f(x);
+    return x == 1 ? 0 : emulated_approximate(log10((double)x), x, 0, 2);
 }
 inline float __powf(float x, float y)
 {
-    return powf(x, y);
+    return emulated_approximate(pow((double)x, (double)y), x, y, 8);
 }
 inline float __sinf(float x)
 {
-    return sinf(x);
+    return emulated_approximate(sin((double)x), x, 0, 8);
 }
 inline float __cosf(float x)
 {
-    return cosf(x);
+    return emulated_approximate(cos((double)x), x, 0, 8);
 }
 inline float __tanf(float x)
 {
-    return tanf(x);
+    return emulated_approximate(tan((double)x), x, 0, 16);
 }
 inline float __saturatef(float x)
 {
@@ -667,6 +668,24 @@ __attribute__((no_sanitize("thread"))) inline void *emulated_memset(void *to, in
     emulated_touch(to, bytes, 1);
     return __builtin_memset(to, byte, bytes);
 }
+
+/* What nvcc makes of these with -use_fast_math. (Division stays as it is.) */
+#ifdef EMULATED_FAST_MATH
+inline float emulated_tanh(float x)
+{
+    return emulated_approximate(tanh((double)x), x, 0, 1 << 12); /* tanh.approx: 2^-11 */
+}
+#define tanhf  emulated_tanh
+#define expf   __expf
+#define exp10f __exp10f
+#define logf   __logf
+#define log2f  __log2f
+#define log10f __log10f
+#define powf   __powf
+#define sinf   __sinf
+#define cosf   __cosf
+#define tanf   __tanf
+#endif
 
 #define memcpy  emulated_memcpy
 #define memmove emulated_memcpy

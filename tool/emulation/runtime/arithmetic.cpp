@@ -142,6 +142,14 @@ void run_real(Context &c, const Instruction &i)
                          : i.name == WORD("sub") ? a - b
                          : i.name == WORD("mul") ? a * b
                                                  : fmaf(a, b, (float)x[2]));
+        } else if (t.bits == 32 && t.kind == 'f' && (i.has(WORD("approx")) || i.has(WORD("full")))) {
+            const int units = i.name == WORD("tanh")                           ? 1 << 12
+                              : i.name == WORD("sin") || i.name == WORD("cos") ? 8
+                              : i.name == WORD("div") || i.name == WORD("lg2") ? 2
+                                                                               : 1;
+            y = arithmetic(i.name, x[0], x[1], x[2]);
+            if (!(i.name == WORD("ex2") && x[0] == 0)) /* which is 1 */
+                y = (double)approximate(y, (float)x[0], (float)x[1], units);
         } else if (t.bits == 32 && i.name == WORD("ex2"))
             y = (double)exp2f((float)x[0]);
         else if (i.operands.size() == 4 && (i.name == WORD("max") || i.name == WORD("min")))

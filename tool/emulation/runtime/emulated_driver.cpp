@@ -3,8 +3,8 @@
  * (plans, arguments, tensor maps, splits, clusters, persistent grids) launches what is emulated. Memory is the host's, streams are
  * in order, a launch runs to its end, and an image is the name of a shared object that the emulation gate has compiled.
  *
- * Environment: EMULATED_COMPUTE (90: the compute capability of the device), EMULATED_SEED, EMULATED_ORDER (the number of one order,
- * instead of all in turn). What went wrong is printed in full, behind "emulation: ".
+ * Environment: EMULATED_COMPUTE (90: the compute capability of the device), EMULATED_MULTIPROCESSORS (3), EMULATED_SEED, EMULATED_ORDER
+ * (the number of one order, instead of all in turn). What went wrong is printed in full, behind "emulation: ".
  */
 #include "emulator.h"
 
@@ -19,7 +19,7 @@ using namespace emulation;
 namespace
 {
 /* Few multiprocessors with one block each: persistent grids go round soon. */
-constexpr int MULTIPROCESSORS = 3;
+int multiprocessors = 3;
 enum { INVALID = 1, NO_MEMORY = 2, NO_IMAGE = 200, NOT_FOUND = 500, LAUNCH_FAILED = 719, NOT_SUPPORTED = 801 };
 
 int compute = 90;
@@ -129,10 +129,12 @@ extern "C" {
 int cuInit(unsigned)
 {
     const char *asked = getenv("EMULATED_COMPUTE"), *seed = getenv("EMULATED_SEED");
+    if (const char *count = getenv("EMULATED_MULTIPROCESSORS"))
+        multiprocessors = atoi(count);
     if (asked)
         compute = atoi(asked);
     if (seed)
-        random_state ^= strtoull(seed, nullptr, 0) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+        random_state ^= approximation_seed = strtoull(seed, nullptr, 0) * UINT64_C(0x9e3779b97f4a7c15) | 1;
     return 0;
 }
 
@@ -187,7 +189,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int)
 {
     switch (attribute) {
     case 16:
-        *value = MULTIPROCESSORS;
+        *value = multiprocessors;
         return 0;
     case 38:
         *value = 1 << 20;

@@ -40,7 +40,8 @@ struct Clock {
     void clear();
 };
 struct Agents { /* where each kind begins in a clock; a thread's loads have a time of their own */
-    int threads, copies, stores, warps, products, barriers, atomics, loads, count;
+    int threads, copies, stores, warps, products, barriers, atomics, grid, loads,
+        count; /* grid: the one before, 1 once it was waited for */
 };
 extern Agents agents;
 extern bool proxies; /* the image uses the asynchronous proxy */
@@ -129,7 +130,6 @@ struct Fiber {
     int64_t cluster_arrived; /* generation of the cluster's barrier that it has arrived at and not waited for, or -1 */
     Clock acquired;          /* by atomic reads, until a fence */
     Clock released;          /* at the last fence */
-    bool grid_waited;        /* for the grid before this one */
     uint32_t spins;
     const void *site; /* behind the call of the asm statement that it executes */
     /* cp.async and bulk stores: groups that are closed */
@@ -279,7 +279,14 @@ void product_wait(int open);
  * may begin products for nobody, of whatever lies there; what counts is whether the result is used.) */
 void product_torn(int warp, Time group, const Site &other, const std::string &why);
 extern uint32_t run_number, run_repeated; /* of clusters; the one that runs again, or 0 */
-extern bool global_atomics;              /* there were some in this run */
+extern bool global_atomics;               /* there were some in this run */
+
+/* ---- approximate.cpp ---- */
+
+/* A result that an instruction may give which is off by as much as the PTX ISA allows: `value` with an error of at most `units` in its
+ * last place, which depends on the operands and the seed. What is not finite, or zero, is exact. */
+float approximate(double value, float a, float b, int units);
+extern uint64_t approximation_seed;
 
 /* ---- ptx.cpp, instructions.cpp ---- */
 

@@ -495,7 +495,7 @@ static void run_mapa(Context &c, const Instruction &i)
 static void run_griddep(Context &, const Instruction &i)
 {
     if (i.digests[1] == WORD("wait"))
-        self().grid_waited = true;
+        self().clock.known[(size_t)agents.grid] = 1;
 }
 
 static const struct Row {

@@ -35,7 +35,7 @@ struct Allocation {
 };
 static std::vector<Allocation> allocations;
 static size_t last_found;
-static uint32_t launch_number, launch_before;
+static uint32_t launch_number;
 static bool launched_early;
 uint32_t run_number, run_repeated;
 bool global_atomics;
@@ -93,7 +93,6 @@ bool memory_free(uint64_t address)
 bool memory_mark(uint64_t address, size_t bytes, bool valid)
 {
     Allocation *found = find(address);
-    launch_before = 0; /* a copy waits for the grids before it */
     if (!found || address + bytes > found->end)
         return !bytes;
     uint64_t at = address - found->begin, end = at + bytes;
@@ -126,7 +125,6 @@ void memory_tensor(uint64_t address, size_t bytes, bool output, bool first)
 
 void memory_next_launch(bool early)
 {
-    launch_before = launch_number;
     launch_number++;
     launched_early = early;
 }
@@ -187,12 +185,13 @@ void global_access(uint64_t address, uint32_t bytes, const Access &access)
                         stop("%s", text);
                     doubt_add((const void *)(found->begin + at), 4, text);
                 }
-            } else if (launched_early && launch_before && word.launch == launch_before &&
-                       !fibers[(size_t)access.thread].grid_waited)
-                stop("%s touches global memory that the grid before this one wrote, without waiting for it "
-                     "(griddepcontrol.wait; %s%s)",
-                     access.what, thread_text(access.thread).c_str(), site_text(access.site).c_str());
+            }
         }
+        if (launched_early && !known[(size_t)agents.grid])
+            stop("%s touches global memory, which the grid before this one may have written or may still read, without waiting for "
+                 "it "
+                 "(griddepcontrol.wait; %s%s)",
+                 access.what, thread_text(access.thread).c_str(), site_text(access.site).c_str());
         if (access.write) {
             word.written = (uint8_t)(word.launch == launch_number && word.run == run_number ? word.written | mask : mask);
             word.launch = launch_number;

@@ -498,7 +498,8 @@ static void set_up(int count, int threads)
     agents.products = agents.warps + (int)warp_count;
     agents.barriers = agents.products + (int)warp_count;
     agents.atomics = agents.barriers + (image->features & USES_BARRIERS ? count * MOST_BARRIERS : 1);
-    agents.loads = agents.atomics + 1;
+    agents.grid = agents.atomics + 1;
+    agents.loads = agents.grid + 1;
     agents.count = agents.loads + (int)all;
     proxies = image->features & USES_ASYNC;
     fibers.resize(all);
@@ -521,7 +522,7 @@ static void set_up(int count, int threads)
                 stop("out of memory for the stacks of %zu threads", all);
             fiber.stack = (char *)stack;
         }
-        fiber.started = fiber.held = fiber.grid_waited = false;
+        fiber.started = fiber.held = false;
         fiber.done = (int)index % block_stride >= threads;
         fiber.waiting = nullptr;
         fiber.at = nullptr;
