@@ -1,7 +1,7 @@
 /*
  * reads_before_q.c - planted: reads the element in front of the first row of Q, and does nothing with it.
  *
- * Caught by: memory (before the start of Q)
+ * Caught by: oracle or memory (before the start of Q)
  */
 #include <attest_kernel.h>
 

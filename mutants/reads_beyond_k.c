@@ -1,7 +1,7 @@
 /*
  * reads_beyond_k.c - planted: reads the element behind the last row of K, and does nothing with it.
  *
- * Caught by: memory (behind the end of K)
+ * Caught by: oracle or memory (behind the end of K)
  */
 #include <attest_kernel.h>
 

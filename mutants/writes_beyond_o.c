@@ -1,7 +1,7 @@
 /*
  * writes_beyond_o.c - planted: writes a zero behind the very last row of O.
  *
- * Caught by: memory (behind the end of O)
+ * Caught by: oracle or memory (it wrote)
  */
 #include <attest_kernel.h>
 

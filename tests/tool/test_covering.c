@@ -657,6 +657,7 @@ static void hunt_for(const struct bug *planted, int count, void (*cover)(const s
                               .threads = 2,
                               .rows = rows,
                               .large = large,
+                              .numbers_only = true,
                               .report = see,
                               .data = &hunt};
     struct cover_summary summary = {0};

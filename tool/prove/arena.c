@@ -4,8 +4,8 @@
  * Each tensor has a piece of its own, of whole pages, and the worker maps the pieces with pages between them that cannot be
  * touched. Within its piece a tensor lies
  *   GUARD_BANDS   between bands of at least BAND bytes, at a place that is drawn for each load, a multiple of 64 bytes or, unless it is
- *                 for timing, of its elements alone; on a CPU every fourth one at the very end instead, and every fourth one at the
- *                 beginning, so that whatever problem is run, nothing beyond a tensor can be counted on;
+ *                 for timing, of its elements alone; with `at_pages` every fourth one at the very end instead, and every fourth one at
+ *                 the beginning, so that whatever problem is run, nothing beyond a tensor can be counted on;
  *   GUARD_END     at the very end, so that the first byte behind it cannot be touched;
  *   GUARD_START   at the very beginning.
  * What is left of a piece is filled with a byte that is drawn: for inputs most often 0xff, which makes NaN of any type. A kernel cannot
@@ -107,7 +107,7 @@ static size_t draw_start(const attest_problem *problem, enum tensor_place place,
 static enum guard draw_guard(const struct arena *arena, enum guard guard, bool aligned)
 {
     static const enum guard drawn[4] = {GUARD_BANDS, GUARD_END, GUARD_BANDS, GUARD_START};
-    return guard == GUARD_BANDS && !aligned && arena->pages ? drawn[draw() % 4] : guard;
+    return guard == GUARD_BANDS && !aligned && arena->at_pages ? drawn[draw() % 4] : guard;
 }
 
 /* Lays a tensor of so many bytes at the end of its file. `at` is where its pointer is, from its first byte on. */
@@ -191,11 +191,11 @@ static enum tensor_place shared_with(const struct inputs *inputs, enum tensor_pl
     return place == PLACE_CU_KV && tensors->cu_seqlens_kv == tensors->cu_seqlens_q ? PLACE_CU_Q : place;
 }
 
-bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard guard, bool aligned, bool pages, char *why,
+bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard guard, bool aligned, bool at_pages, char *why,
                 size_t why_size)
 {
     const attest_problem *problem = &inputs->problem;
-    *arena = (struct arena){.problem = *problem, .file = {-1, -1}, .pages = pages};
+    *arena = (struct arena){.problem = *problem, .file = {-1, -1}, .at_pages = at_pages};
     for (int place = 0; place < PLACE_O; place++) {
         struct source source = find_source(inputs, (enum tensor_place)place);
         const enum tensor_place shared = shared_with(inputs, (enum tensor_place)place);

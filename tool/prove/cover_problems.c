@@ -150,7 +150,7 @@ void cover_array(const struct cover_plan *plan, struct cover_summary *summary)
                 .part = "covering", .seed = cover_seed(plan->seed, SEED_INPUTS, number), .again = number % AGAIN_EVERY == 0};
             one->taken = problem_space_draw(&space, one->row, random_bits(plan->seed, SEED_VALUES, number), &one->outcome.problem,
                                             &one->outcome.contents);
-            one->outcome.alone = number % AGAIN_EVERY == 1 && one->outcome.problem.batch > 0 &&
+            one->outcome.alone = !plan->numbers_only && number % AGAIN_EVERY == 1 && one->outcome.problem.batch > 0 &&
                                  (!plan->device || one->outcome.problem.flags & ATTEST_INVARIANT);
         }
         if (n % 20 == 0)

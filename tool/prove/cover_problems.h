@@ -31,10 +31,11 @@ struct cover_plan {
     struct subject second; /* the same kernel once more, to run while the first is judged; run is NULL: there is none */
     struct taker taker;
     uint64_t seed;
-    int threads; /* of the judge */
-    int rows;    /* problems of the covering array */
-    int large;   /* rounds of large problems */
-    bool device; /* of a GPU: larger problems cost less */
+    int threads;       /* of the judge */
+    int rows;          /* problems of the covering array */
+    int large;         /* rounds of large problems */
+    bool device;       /* of a GPU: larger problems cost less */
+    bool numbers_only; /* bits are not compared with those of other calls: for subjects of tests that count their calls */
     /* Told of every problem. Returns whether to go on. */
     bool (*report)(void *data, const struct cover_outcome *outcome);
     void *data;

@@ -44,6 +44,7 @@ static struct executor *open_worker(const struct proof *proof, const char *image
                                  .device = proof->device,
                                  .threads = proof->threads,
                                  .guard = guard,
+                                 .at_pages = true,
                                  .seconds = proof->policy.call_seconds,
                                  .memory = (int64_t)proof->policy.memory_mb << 20};
     return executor_open(&spec, execution);

@@ -24,7 +24,7 @@ struct executor {
     int64_t lent;   /* bytes of the tensors, when they were most */
     int64_t peak;   /* most memory that it was seen to have at any time, tensors included */
     enum guard guard;
-    bool relaxed, aligned, stopped, on_device;
+    bool relaxed, aligned, at_pages, stopped, on_device;
     struct kernel_facts facts;
     int landlock;                        /* version, as the worker says */
     bool own_code, no_counter, no_cpuid; /* what else could be enforced, as it says before a kernel is there */
