@@ -5,6 +5,8 @@
 need g++ addr2line python3
 attest=$BUILD/attest
 long=${ATTEST_TEST_LONG:-}
+seconds_for_right=2
+[ -z "$long" ] || seconds_for_right=20
 
 # copy NAME DTYPE DIM [REFUSED]: the kernels in $work/kernels, of which cuda_fwd_NAME is for this dtype and dim alone, and refuses what is
 # named.
@@ -53,7 +55,7 @@ open_in() {
 right() {
     left_out=$(open_in "$1")
     copy "$1" "$2" "$3" "$left_out"
-    check "cuda_fwd_$1 is right, $2 d$3${left_out:+, without $left_out}" passes "${long:+20}${long:-4}"
+    check "cuda_fwd_$1 is right, $2 d$3${left_out:+, without $left_out}" passes "$seconds_for_right"
 }
 
 # planted NAME DTYPE DIM FILE WORDS SED PROBLEM: a bug in a file of the kernel is found.
