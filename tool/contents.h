@@ -16,6 +16,9 @@ enum content {
     CONTENT_COUNT
 };
 
+/* Words of `shared`, in their order. */
+enum { SHARED_APART, SHARED_K_V, SHARED_CU_SEQLENS, SHARED_SLOPES_SINKS };
+
 /* The number of a word for each property; 0 is the default. */
 struct contents {
     int word[CONTENT_COUNT];

@@ -104,7 +104,6 @@ static void draw_lengths(int32_t *cu, uint64_t seed, enum stream stream, int64_t
 enum { LENGTHS_RANDOM, LENGTHS_FULL, LENGTHS_ZEROS, LENGTHS_ZEROS_FIRST, LENGTHS_ZEROS_LAST, LENGTHS_SHORT };
 enum { ENDS_TIGHT, ENDS_BEFORE, ENDS_AFTER, ENDS_BOTH };
 enum { PAGES_RANDOM, PAGES_IN_ORDER, PAGES_REVERSED, PAGES_SHARED };
-enum { SHARED_CU_SEQLENS = 2 };
 
 /* The length of sequence b, of at most `longest`, that a word for lengths asks for. */
 static int64_t chosen_length(int word, uint64_t bits, int64_t b, int64_t count, int64_t longest)

@@ -88,8 +88,8 @@ static void test_determinism(void)
 static void test_memory(void)
 {
     static const struct expectation expectations[] = {
-        {"READ_BEHIND_K", VERDICT_FAIL, "behind the end of K"},
-        {"READ_BEFORE_K", VERDICT_FAIL, "before the start of K"},
+        {"READ_BEHIND_K", VERDICT_FAIL, "with a guard page behind each tensor"},
+        {"READ_BEFORE_K", VERDICT_FAIL, "with a guard page before each tensor"},
         {"WRITE_BEHIND_SCRATCH", VERDICT_FAIL, "its scratch memory"},
         {"WRITE_GAP", VERDICT_FAIL, "in a gap that belongs to no row"},
         {"WRITE_INPUT", VERDICT_FAIL, "it wrote to an input"},

@@ -4,10 +4,10 @@
  * Each tensor has a piece of its own, of whole pages, and the worker maps the pieces with pages between them that cannot be
  * touched. Within its piece a tensor lies
  *   GUARD_BANDS   between bands of at least BAND bytes, at a place that is drawn for each load, a multiple of 64 bytes or, unless it is
- *                 for timing, of its elements alone; with `at_pages` every fourth one at the very end instead, and every fourth one at
- *                 the beginning, so that whatever problem is run, nothing beyond a tensor can be counted on;
+ *                 for timing, of its elements alone;
  *   GUARD_END     at the very end, so that the first byte behind it cannot be touched;
- *   GUARD_START   at the very beginning.
+ *   GUARD_START   at the very beginning;
+ *   GUARD_DRAWN   as one of these, every other one between bands: whatever problem is run, nothing beyond a tensor can be counted on.
  * What is left of a piece is filled with a byte that is drawn: for inputs most often 0xff, which makes NaN of any type. A kernel cannot
  * tell from any of it in which gate it runs.
  *
@@ -103,17 +103,16 @@ static size_t draw_start(const attest_problem *problem, enum tensor_place place,
     return BAND + (bits >> 1) % (64 * PLACES / step) * step;
 }
 
-/* Where a tensor lies, if that is drawn. */
-static enum guard draw_guard(const struct arena *arena, enum guard guard, bool aligned)
+static enum guard draw_guard(void)
 {
     static const enum guard drawn[4] = {GUARD_BANDS, GUARD_END, GUARD_BANDS, GUARD_START};
-    return guard == GUARD_BANDS && !aligned && arena->at_pages ? drawn[draw() % 4] : guard;
+    return drawn[draw() % 4];
 }
 
 /* Lays a tensor of so many bytes at the end of its file. `at` is where its pointer is, from its first byte on. */
 static void lay(struct arena *arena, enum tensor_place place, enum guard asked, bool aligned, size_t bytes, int64_t at)
 {
-    const enum guard guard = draw_guard(arena, asked, aligned);
+    const enum guard guard = asked == GUARD_DRAWN ? draw_guard() : asked;
     size_t page = (size_t)sysconf(_SC_PAGESIZE), *size = &arena->size[place >= PLACE_O];
     size_t before = guard == GUARD_BANDS ? draw_start(&arena->problem, place, aligned) : 0,
            behind = guard == GUARD_BANDS ? BAND : 0;
@@ -191,11 +190,10 @@ static enum tensor_place shared_with(const struct inputs *inputs, enum tensor_pl
     return place == PLACE_CU_KV && tensors->cu_seqlens_kv == tensors->cu_seqlens_q ? PLACE_CU_Q : place;
 }
 
-bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard guard, bool aligned, bool at_pages, char *why,
-                size_t why_size)
+bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard guard, bool aligned, char *why, size_t why_size)
 {
     const attest_problem *problem = &inputs->problem;
-    *arena = (struct arena){.problem = *problem, .file = {-1, -1}, .at_pages = at_pages};
+    *arena = (struct arena){.problem = *problem, .file = {-1, -1}};
     for (int place = 0; place < PLACE_O; place++) {
         struct source source = find_source(inputs, (enum tensor_place)place);
         const enum tensor_place shared = shared_with(inputs, (enum tensor_place)place);

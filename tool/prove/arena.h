@@ -15,15 +15,13 @@ struct arena {
     unsigned char *owned[2]; /* O, LSE: one byte an element of the extent, 1 if the problem writes it */
     int poison;              /* byte that the outputs were filled with, between elements too */
     unsigned char band;      /* byte that is round outputs */
-    bool at_pages;
-    bool sealed;     /* nobody but this process can ever write to the inputs */
-    uint64_t digest; /* of the inputs, if they are not sealed */
+    bool sealed;             /* nobody but this process can ever write to the inputs */
+    uint64_t digest;         /* of the inputs, if they are not sealed */
 };
 
 /* Makes room for the tensors of a problem, with poisoned outputs (EXECUTOR_DRAWN) and inputs not filled in. With `aligned` they begin at
- * multiples of 64 bytes between bands. With `at_pages` some lie at pages that cannot be touched instead (executor_spec). On failure, false and a sentence. */
-bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard guard, bool aligned, bool at_pages, char *why,
-                size_t why_size);
+ * multiples of 64 bytes between bands. On failure, false and a sentence. */
+bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard guard, bool aligned, char *why, size_t why_size);
 void arena_free(struct arena *arena);
 bool arena_is_made(const struct arena *arena);
 

@@ -358,10 +358,10 @@ struct executor *executor_open(const struct executor_spec *spec, struct executio
     double seconds = spec->seconds > 0 ? spec->seconds : default_policy.call_seconds;
     executor->memory = spec->memory > 0 ? spec->memory : (int64_t)default_policy.memory_mb << 20;
     executor->on_device = spec->device != NULL;
-    executor->guard = spec->device && spec->guard != GUARD_FAR ? GUARD_BANDS : spec->guard;
+    executor->laid = spec->device && spec->guard != GUARD_FAR ? GUARD_BANDS : spec->guard;
+    executor->guard = executor->laid == GUARD_DRAWN ? GUARD_BANDS : executor->laid;
     executor->relaxed = spec->relaxed;
     executor->aligned = spec->aligned || spec->device;
-    executor->at_pages = spec->at_pages && !spec->device;
     executor->wrapped = spec->wrapper != NULL;
     /* Nothing of a kernel for a GPU runs while it is loaded: how long that takes is the driver's affair, and what else the machine does. */
     executor->seconds = executor->on_device ? fmax(seconds, default_policy.call_seconds) : seconds;
@@ -414,7 +414,7 @@ bool executor_load(struct executor *executor, int slot, const struct inputs *inp
     if (!is_there(executor, execution))
         return false;
     arena_free(arena);
-    if (!arena_make(arena, inputs, executor->guard, executor->aligned, executor->at_pages, why, sizeof why)) {
+    if (!arena_make(arena, inputs, executor->laid, executor->aligned, why, sizeof why)) {
         ending_say(execution, EXECUTION_LACKING, "%s", why);
         return false;
     }

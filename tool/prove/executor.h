@@ -16,7 +16,8 @@ enum guard {
     GUARD_BANDS, /* between bands of bytes that are checked after each run, at places that are drawn */
     GUARD_END,   /* each tensor ends at a page that cannot be touched */
     GUARD_START, /* each tensor begins right behind such a page */
-    GUARD_FAR    /* likewise; and the outermost dimension of each tensor is EXECUTOR_FAR elements apart: see far_strides.h */
+    GUARD_FAR,   /* likewise; and the outermost dimension of each tensor is EXECUTOR_FAR elements apart: see far_strides.h */
+    GUARD_DRAWN  /* on a CPU each tensor as in one of the first three, drawn for each load; scratch memory as in GUARD_BANDS */
 };
 
 /* A stride that fits in 32 bits, and twice that does not. */
@@ -35,8 +36,6 @@ struct executor_spec {
     const char *const *environment; /* NULL, or NAME=VALUE strings, ended by NULL, to be added */
     const char *scratch;            /* NULL, or a folder where the worker may write; without, it can write no file at all */
     bool aligned; /* for timing: tensors begin at multiples of 64 bytes, as most do; else only at those of their elements */
-    bool
-        at_pages; /* with GUARD_BANDS, on a CPU: every fourth tensor lies as with GUARD_END, and every fourth one as with GUARD_START */
     bool relaxed; /* for sanitizers and valgrind: a sandbox in which they can work, and no limit of memory */
 };
 

@@ -122,7 +122,6 @@ struct executor *gate_open(struct proof *proof, enum guard guard, struct gate_re
                                  .device = proof->device,
                                  .threads = proof->threads,
                                  .guard = guard,
-                                 .at_pages = true,
                                  .seconds = proof->policy.call_seconds,
                                  .memory = (int64_t)proof->policy.memory_mb << 20};
     struct executor *executor = executor_open(&spec, &execution);

@@ -131,7 +131,7 @@ static json_t *dtype_names(uint32_t dtypes)
 static bool loads(struct proof *proof, struct gate_result *result)
 {
     struct candidate *candidate = &proof->candidate;
-    struct executor *executor = gate_open(proof, GUARD_BANDS, result);
+    struct executor *executor = gate_open(proof, GUARD_DRAWN, result);
     if (!executor)
         return false;
     executor_close(executor, NULL);

@@ -44,7 +44,6 @@ static struct executor *open_worker(const struct proof *proof, const char *image
                                  .device = proof->device,
                                  .threads = proof->threads,
                                  .guard = guard,
-                                 .at_pages = true,
                                  .seconds = proof->policy.call_seconds,
                                  .memory = (int64_t)proof->policy.memory_mb << 20};
     return executor_open(&spec, execution);
@@ -55,14 +54,14 @@ static struct executor *open_champion(const struct proof *proof, struct executio
 {
     const struct opponent *opponent = &proof->opponent;
     bool choice = strcmp(opponent->name, OPPONENT_LIBRARY) == 0;
-    return open_worker(proof, opponent->image, opponent->image || choice ? NULL : opponent->name, GUARD_BANDS, execution);
+    return open_worker(proof, opponent->image, opponent->image || choice ? NULL : opponent->name, GUARD_DRAWN, execution);
 }
 
 void gate_correctness(struct proof *proof, struct gate_result *result)
 {
     char reproduce[256];
     struct execution execution;
-    struct executor *champion = NULL, *candidate = gate_open(proof, GUARD_BANDS, result);
+    struct executor *champion = NULL, *candidate = gate_open(proof, GUARD_DRAWN, result);
     if (!candidate)
         return;
     if (proof->opponent.name && !(champion = open_champion(proof, &execution))) {
@@ -91,7 +90,7 @@ void gate_correctness(struct proof *proof, struct gate_result *result)
     struct executor *far = proof->brief ? NULL : open_worker(proof, proof->candidate.image, NULL, GUARD_FAR, &execution);
     struct executor *second = proof->brief || proof->device || proof->threads < 2
                                   ? NULL
-                                  : open_worker(proof, proof->candidate.image, NULL, GUARD_BANDS, &execution);
+                                  : open_worker(proof, proof->candidate.image, NULL, GUARD_DRAWN, &execution);
     if (second)
         correctness.second = (struct subject){run_guarded, run_guarded_after, second};
     if (far)

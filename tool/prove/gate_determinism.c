@@ -141,7 +141,7 @@ static struct executor *open_worker(struct determinism *gate, int threads)
 {
     int all = gate->proof->threads;
     gate->proof->threads = threads;
-    struct executor *executor = gate_open(gate->proof, GUARD_BANDS, gate->result);
+    struct executor *executor = gate_open(gate->proof, GUARD_DRAWN, gate->result);
     gate->proof->threads = all;
     return executor;
 }
@@ -276,7 +276,7 @@ void gate_determinism(struct proof *proof, struct gate_result *result)
     int runs = ((int)proof->policy.determinism_runs + workers - 1) / workers;
     bool good = true;
     /* For the facts that the choice of problems needs; those of a CUDA kernel are in its manifest. */
-    struct executor *executor = proof->manifest ? NULL : gate_open(proof, GUARD_BANDS, result);
+    struct executor *executor = proof->manifest ? NULL : gate_open(proof, GUARD_DRAWN, result);
     if (!executor && !proof->manifest)
         return;
     executor_close(executor, NULL);

@@ -176,7 +176,7 @@ void gate_oracle(struct proof *proof, struct gate_result *result)
     struct inquest inquest = {.proof = proof, .result = result, .problems = json_array()};
     json_put(result->details, "problems", inquest.problems);
     json_put(result->details, "diagnosis", json_null());
-    inquest.executor = gate_open(proof, GUARD_BANDS, result);
+    inquest.executor = gate_open(proof, GUARD_DRAWN, result);
     if (!inquest.executor)
         return;
     inquire_all(&inquest);

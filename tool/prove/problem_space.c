@@ -199,14 +199,13 @@ static bool special_agrees(int special, int other, int level)
 /* K and V of one memory have the same layout, which is K's. */
 static bool shared_agrees(int shared, int other, int level)
 {
-    enum { APART, K_V, CU_SEQLENS, SLOPES_SINKS };
     switch (shared) {
-    case K_V:
+    case SHARED_K_V:
         return !((other == FIELD_dim_v || other == FIELD_layout_v || other == FIELD_v || other == FIELD_special) && level) &&
                !(other == FIELD_layout_k && level >= LAYOUT_ONE_SEQUENCE);
-    case CU_SEQLENS:
+    case SHARED_CU_SEQLENS:
         return !(other == FIELD_packing && level != PACKING_BOTH);
-    case SLOPES_SINKS:
+    case SHARED_SLOPES_SINKS:
         return !((other == FIELD_alibi || other == FIELD_sink) && !level) && !(other == FIELD_sinks && level);
     default:
         return true;
@@ -438,7 +437,7 @@ static void set_strides(struct dice *dice, const int *row, attest_problem *probl
     set_layout(dice, row[FIELD_layout_o], problem->stride_o, q, problem->dim_v, packed_q);
     set_layout(dice, row[FIELD_layout_k], problem->stride_k, kv, problem->dim, packed_kv);
     set_layout(dice, row[FIELD_layout_v], problem->stride_v, kv, problem->dim_v, packed_kv);
-    if (row[FIELD_shared] == 1) /* K and V */
+    if (row[FIELD_shared] == SHARED_K_V)
         memcpy(problem->stride_v, problem->stride_k, sizeof problem->stride_v);
     if (problem->flags & ATTEST_LSE)
         set_layout(dice, row[FIELD_layout_lse], problem->stride_lse, q, 1, packed_q);

@@ -20,11 +20,11 @@ struct executor {
     int control, output; /* our ends of the socket, and of the pipe that it prints to */
     struct board *board;
     double seconds;
-    int64_t memory; /* bytes that it may use beyond the tensors */
-    int64_t lent;   /* bytes of the tensors, when they were most */
-    int64_t peak;   /* most memory that it was seen to have at any time, tensors included */
-    enum guard guard;
-    bool relaxed, aligned, at_pages, stopped, on_device;
+    int64_t memory;         /* bytes that it may use beyond the tensors */
+    int64_t lent;           /* bytes of the tensors, when they were most */
+    int64_t peak;           /* most memory that it was seen to have at any time, tensors included */
+    enum guard guard, laid; /* of scratch memory, of tensors */
+    bool relaxed, aligned, stopped, on_device;
     struct kernel_facts facts;
     int landlock;                        /* version, as the worker says */
     bool own_code, no_counter, no_cpuid; /* what else could be enforced, as it says before a kernel is there */
