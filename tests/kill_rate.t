@@ -58,6 +58,21 @@ found = json.load(open(sys.argv[1]))
 assert found["equivalent"].startswith("2 ") and found["verdict"] == "INCONCLUSIVE", found' "$work/out" > "$work/log" 2>&1
 result $? "they are equivalent"
 
+# The same for a CUDA kernel, by its code for the emulated device: one dtype and dim, so that little is compiled.
+if command -v g++ > /dev/null; then
+    mkdir -p "$work/unused/base" && cp lib/cuda/kernels/cuda_fwd_scalar.cu "$work/unused/base/kernel.cuh"
+    {
+        sed '/\*\//q' lib/cuda/kernels/cuda_fwd_scalar.cu | sed -e 's/dtypes    = .*/dtypes    = f32/' -e 's/dims      = .*/dims      = 64/' -e 's/archs     = .*/archs     = sm_80/'
+        echo '#include "base/kernel.cuh"'
+        echo 'static __device__ inline int unused(int x, int y) { return x < 3 ? x + 1 : y; }'
+    } > "$work/unused/unused.cu"
+    check_exit 3 "mutants of device code that nobody calls: nothing is concluded" "$attest" selftest --generate 2 --seed 3 --of "$work/unused/unused.cu" --json
+    python3 -c 'import json, sys
+found = json.load(open(sys.argv[1]))
+assert found["equivalent"].startswith("2 ") and found["verdict"] == "INCONCLUSIVE", found' "$work/out" > "$work/log" 2>&1
+    result $? "they are equivalent on the emulated device"
+fi
+
 # A survivor. Its proof takes all gates, so the result is given; the long test makes its own.
 cat > "$work/one" << 'END'
 {"measured":MEASURED}

@@ -326,6 +326,7 @@ static json_t *emulated_code(const struct mutant_trial *trial, const json_t *bef
         return NULL;
     json_t *codes = json_array();
     bool good = cuda_emulation_prepare(&proof, &emulation, why, sizeof why) == VERDICT_PASS, same = true;
+    emulation.compared = true;
     for (int group = 0; group < emulation.group_count && good && same; group++) {
         good = cuda_emulation_compile(&proof, &emulation, group, why, sizeof why) == VERDICT_PASS;
         if (good)

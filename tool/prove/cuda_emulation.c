@@ -196,7 +196,8 @@ static bool has_fma(void)
 #endif
 }
 
-static void compile_image(const char *folder, struct emulated_image *image)
+/* An image that is to be compared is neither linked nor does it know its lines: a check of bounds that fails names one. */
+static void compile_image(const char *folder, bool compared, struct emulated_image *image)
 {
     char source[600], object[600], out[600], driver[600], log[LOG_SIZE], line[400];
     snprintf(source, sizeof source, "%s/%s.cpp", folder, image->name);
@@ -206,7 +207,7 @@ static void compile_image(const char *folder, struct emulated_image *image)
     char *compile[] = {text_of(compiler()),
                        text_of("-std=c++17"),
                        text_of("-O1"),
-                       text_of("-g1"),
+                       text_of(compared ? "-fsanitize-undefined-trap-on-error" : "-g1"),
                        text_of("-w"),
                        text_of("-fPIC"),
                        text_of("-fno-threadsafe-statics"),
@@ -224,7 +225,7 @@ static void compile_image(const char *folder, struct emulated_image *image)
                        NULL};
     char *link[] = {text_of(compiler()), text_of("-shared"), text_of("-o"), out, object, driver, NULL};
     int status = build_command(compile, COMPILE_SECONDS, log, sizeof log);
-    if (status == 0)
+    if (status == 0 && !compared)
         status = build_command(link, COMPILE_SECONDS, log, sizeof log);
     if (status == 0)
         return;
@@ -365,7 +366,7 @@ static void compile_or_wait(struct cuda_emulation *emulation, struct emulated_im
     int state = IMAGE_TEXT;
     if (atomic_compare_exchange_strong(&image->state, &state, IMAGE_TAKEN)) {
         double begin = now();
-        compile_image(emulation->folder, image);
+        compile_image(emulation->folder, emulation->compared, image);
         atomic_fetch_add(&emulation->compiled, 1);
         atomic_store(&image->state, IMAGE_MADE);
 #pragma omp critical(emulation_seconds)

@@ -35,6 +35,7 @@ struct cuda_emulation {
     int group_count;
     int devices[EMULATION_MOST_DEVICES]; /* compute capabilities that the images are for: 80, 90 */
     int device_count;
+    bool compared;  /* its images are compiled to be compared, and not to be run */
     double seconds; /* that compiling took, of all threads */
 };
 
@@ -53,7 +54,7 @@ const struct cuda_configuration *cuda_emulation_image(const struct cuda_emulatio
 enum verdict cuda_emulation_compile(const struct proof *proof, struct cuda_emulation *emulation, int group, char *why,
                                     size_t why_size);
 
-/* The digest of the code of a group's images, which are compiled, without what is for debuggers; "" if it cannot be made. */
+/* The digest of the code of a group's images, which are compiled to be compared; "" if it cannot be made. */
 void cuda_emulation_code(const struct cuda_emulation *emulation, int group, char digest[DIGEST_TEXT]);
 
 /* A worker on the emulated device of this compute capability, with the images of a group that is compiled. `order` is one of
