@@ -51,7 +51,7 @@ TESTS   := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
 FUZZERS := $(FUZZ_SRC:tests/%.c=$(BUILD)/tests/%)
 BUILD_ID := $(shell cat $(sort $(wildcard include/*.h lib/*.[ch] lib/*/*.[ch] lib/*.def lib/*/*.def lib/cuda/kernels/*)) | sha256sum | cut -c1-12)
 
-.PHONY: all lib deps tool-tests test test-long prove bench-peers install uninstall clean help format check-format tests
+.PHONY: all lib tool-tests test test-long prove bench-peers install uninstall clean help format check-format tests
 .DEFAULT_GOAL := all
 
 all: $(BUILD)/attest $(SHARED) $(STATIC) cuda-note  ## build/attest, build/libattest.so.* and build/libattest.a

@@ -29,7 +29,7 @@ static const struct {
 /* The words of contents.def in their order. */
 enum { LENGTHS_RANDOM, LENGTHS_FULL, LENGTHS_ZEROS, LENGTHS_ZEROS_FIRST, LENGTHS_ZEROS_LAST, LENGTHS_SHORT };
 enum { SLOPES_LADDER, SLOPES_NEGATIVE, SLOPES_MIXED, SLOPES_SOME_ZERO, SLOPES_LARGE };
-enum { BIAS_SOME_HIDDEN, BIAS_FINITE, BIAS_ROWS_HIDDEN, BIAS_TAIL_HIDDEN, BIAS_LARGE, BIAS_LOW };
+enum { BIAS_SOME_HIDDEN, BIAS_FINITE, BIAS_ROWS_HIDDEN, BIAS_TAIL_HIDDEN, BIAS_LARGE, BIAS_LOW, BIAS_TAKING_TURNS };
 enum { SINKS_SOME_ABSENT, SINKS_FINITE, SINKS_ALL_ABSENT, SINKS_LARGE, SINKS_LOW };
 enum { QK_NORMAL, QK_Q_TINY, QK_Q_LARGE, QK_BY_HEAD, QK_BY_ROW };
 enum { V_NORMAL, V_TINY, V_LARGE, V_BY_HEAD, V_BY_ROW, V_BY_COLUMN };
@@ -132,7 +132,15 @@ static void apply_sinks(int word, struct inputs *inputs, uint64_t seed)
 
 /* ---- biases ----------------------------------------------------------------------------------------------------------- */
 
-static float bias_value(int word, uint64_t bits, int64_t row, int64_t key, int64_t keys)
+/* Rows of heads that share a KV head, of which one sees a key that takes turns. */
+static int64_t turns_of(const attest_problem *problem, int64_t rows)
+{
+    const int64_t most = 8, together = rows * (problem->heads_q / problem->heads_kv);
+    return together < 2 ? 2 : together < most ? together : most;
+}
+
+/* `turn` counts the rows of heads that share a KV head, modulo `turns`. */
+static float bias_value(int word, uint64_t bits, int64_t row, int64_t key, int64_t keys, int64_t turn, int64_t turns)
 {
     float drawn = random_normal(random_mix(bits));
     switch (word) {
@@ -144,6 +152,8 @@ static float bias_value(int word, uint64_t bits, int64_t row, int64_t key, int64
         return 40 * drawn;
     case BIAS_LOW: /* whole rows, as masks by a number have them, and all but every fifth key of the others: -10000, -30000, -60000 */
         return row % 3 == 0 || key % 5 ? -1e4f * (float)(row % 3 == 0 ? 1 : key % 2 ? 3 : 6) + drawn : drawn;
+    case BIAS_TAKING_TURNS:
+        return key % turns == turn ? drawn : -INFINITY;
     default:
         return drawn;
     }
@@ -159,13 +169,13 @@ static void apply_bias(int word, struct inputs *inputs, uint64_t seed)
 {
     const attest_problem *problem = &inputs->problem;
     for (int64_t b = 0; b < problem->batch && word != BIAS_SOME_HIDDEN; b++) {
-        int64_t keys = layout_keys(&inputs->layout, b);
+        int64_t keys = layout_keys(&inputs->layout, b), rows = layout_rows(&inputs->layout, b), turns = turns_of(problem, rows);
         for (int64_t h = 0; h < problem->heads_q; h++)
-            for (int64_t i = 0; i < layout_rows(&inputs->layout, b); i++)
+            for (int64_t i = 0; i < rows; i++)
                 for (int64_t j = 0; j < keys; j++) {
-                    int64_t at = bias_at(problem, b, h, i, j);
+                    int64_t at = bias_at(problem, b, h, i, j), turn = (i * (problem->heads_q / problem->heads_kv) + h) % turns;
                     uint64_t bits = random_bits(seed, STREAM_BIAS, (uint64_t)at);
-                    element_store(inputs->bias.at, problem->dtype_bias, at, bias_value(word, bits, i, j, keys));
+                    element_store(inputs->bias.at, problem->dtype_bias, at, bias_value(word, bits, i, j, keys, turn, turns));
                 }
     }
 }

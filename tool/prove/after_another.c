@@ -141,3 +141,21 @@ bool same_after_another(struct subject subject, const struct inputs *inputs, con
     outputs_free(&again);
     return same;
 }
+
+bool same_alone(struct subject subject, const struct inputs *inputs, const struct outputs *outputs, int64_t sequence,
+                struct execution *execution, char *what, size_t what_size)
+{
+    struct inputs alone;
+    struct outputs own = {0};
+    bool same = true;
+    *execution = (struct execution){.end = EXECUTION_REFUSED};
+    if (!sequence_alone(inputs, sequence, &alone, what, what_size))
+        return true;
+    if (outputs_make(&own, &alone))
+        *execution = subject.run(subject.data, &alone, &own);
+    if (execution->end == EXECUTION_DONE)
+        same = same_sequence((struct computed){inputs, outputs}, sequence, (struct computed){&alone, &own}, 0, what, what_size);
+    outputs_free(&own);
+    inputs_free(&alone);
+    return same;
+}

@@ -12,4 +12,10 @@
 bool same_after_another(struct subject subject, const struct inputs *inputs, const struct outputs *outputs, uint64_t seed,
                         char *why, size_t why_size);
 
+/* Has the subject compute one sequence of them alone, as a dense problem, for which the library promises the same bits, whatever the
+ * capacity, the packing or the pages that it came from. False if they are not the same; `what` says where. `execution` says how the run
+ * ended; EXECUTION_REFUSED: there is no such problem, or no memory. */
+bool same_alone(struct subject subject, const struct inputs *inputs, const struct outputs *outputs, int64_t sequence,
+                struct execution *execution, char *what, size_t what_size);
+
 #endif

@@ -16,7 +16,6 @@
 #include "observed.h"
 #include "problem_space.h"
 #include "random.h"
-#include "same_bits.h"
 
 /* Multiplications of one evaluation by the oracle: of a problem whose levels ask for no more, and of any. */
 #define USUAL_WORK 1.5e5
@@ -29,27 +28,17 @@ uint64_t cover_seed(uint64_t seed, uint64_t stream, uint64_t index)
     return 1 + random_bits(seed, stream, index) % 999999999;
 }
 
-/* One sequence alone, as a dense problem: the same bits, whatever the capacity, the packing or the pages that it came from. */
-static bool same_alone(struct subject subject, const struct exam *exam, const struct outputs *outputs, uint64_t seed, char *why,
-                       size_t why_size)
+/* A sequence that the seed draws has the same bits alone. */
+static bool one_is_same_alone(struct subject subject, const struct exam *exam, const struct outputs *outputs, uint64_t seed,
+                              char *why, size_t why_size)
 {
-    struct inputs alone;
-    struct outputs own = {0};
-    char what[256] = "";
-    bool same = true;
     const int64_t sequence = random_below(random_bits(seed, SEED_ALONE, 0), exam->inputs.problem.batch - 1);
-    if (!sequence_alone(&exam->inputs, sequence, &alone, what, sizeof what))
+    struct execution execution;
+    char what[256] = "";
+    if (same_alone(subject, &exam->inputs, outputs, sequence, &execution, what, sizeof what))
         return true;
-    if (outputs_make(&own, &alone) && subject.run(subject.data, &alone, &own).end == EXECUTION_DONE &&
-        !same_sequence((struct computed){&exam->inputs, outputs}, sequence, (struct computed){&alone, &own}, 0, what,
-                       sizeof what)) {
-        snprintf(why, why_size, "other bits if sequence %lld is computed alone, as a dense problem (%s)", (long long)sequence,
-                 what);
-        same = false;
-    }
-    outputs_free(&own);
-    inputs_free(&alone);
-    return same;
+    snprintf(why, why_size, "other bits if sequence %lld is computed alone, as a dense problem (%s)", (long long)sequence, what);
+    return false;
 }
 
 int64_t cover_examine(struct subject subject, struct cover_outcome *outcome, row_chooser *choose, int threads, const int *row,
@@ -75,7 +64,7 @@ int64_t cover_examine(struct subject subject, struct cover_outcome *outcome, row
             bool pure = outcome->verdict != VERDICT_PASS || !outcome->again || !subject.run_after ||
                         same_after_another(subject, &exam.inputs, &outputs, outcome->seed, outcome->note, sizeof outcome->note);
             pure = pure && (outcome->verdict != VERDICT_PASS || !outcome->alone || contents_special(&outcome->contents) ||
-                            same_alone(subject, &exam, &outputs, outcome->seed, outcome->note, sizeof outcome->note));
+                            one_is_same_alone(subject, &exam, &outputs, outcome->seed, outcome->note, sizeof outcome->note));
             if (!pure) {
                 outcome->verdict = VERDICT_FAIL;
                 snprintf(outcome->finding.what, sizeof outcome->finding.what, "%.255s", outcome->note);

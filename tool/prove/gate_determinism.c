@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "after_another.h"
 #include "cuda_tools.h"
 #include "pick.h"
 #include "random.h"
@@ -164,31 +165,15 @@ static bool run_worker(struct determinism *gate, int worker, int threads, int ru
 
 static bool compare_alone(struct determinism *gate, struct executor *executor, struct standard *standard, int64_t sequence)
 {
-    struct inputs alone;
-    struct outputs outputs = {0};
+    struct execution execution;
     char what[256] = "", when[64];
-    int slot = 0;
-    bool good = true;
-    if (!sequence_alone(&standard->inputs, sequence, &alone, what, sizeof what))
-        return true;
-    struct execution execution = {.end = EXECUTION_DONE};
-    if (gate_takes(gate->proof, &alone.problem) && outputs_make(&outputs, &alone)) {
-        if (executor_load(executor, slot, &alone, &execution))
-            execution = executor_run(executor, &slot, 1, EXECUTOR_DRAWN);
-        if (execution.end == EXECUTION_DONE) {
-            executor_copy(executor, slot, &outputs);
-            gate->alone++;
-            good = same_sequence((struct computed){&standard->inputs, &standard->first}, sequence,
-                                 (struct computed){&alone, &outputs}, 0, what, sizeof what);
-            snprintf(when, sizeof when, "if sequence %lld is computed alone", (long long)sequence);
-            good = good || differ(gate, standard, when, what);
-        } else if (execution.end != EXECUTION_REFUSED) {
-            good = stop(gate, standard, &execution);
-        }
-    }
-    outputs_free(&outputs);
-    inputs_free(&alone);
-    return good;
+    bool same =
+        same_alone(executor_subject(executor), &standard->inputs, &standard->first, sequence, &execution, what, sizeof what);
+    gate->alone += execution.end == EXECUTION_DONE;
+    snprintf(when, sizeof when, "if sequence %lld is computed alone", (long long)sequence);
+    if (!same)
+        return differ(gate, standard, when, what);
+    return execution.end == EXECUTION_DONE || execution.end == EXECUTION_REFUSED || stop(gate, standard, &execution);
 }
 
 /* On a GPU bits may depend on the batch unless the problem says that they must not: computes it once more, saying so. False if the

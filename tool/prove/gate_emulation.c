@@ -23,12 +23,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "after_another.h"
 #include "cuda_emulation.h"
 #include "emulation_problems.h"
 #include "examine.h"
 #include "gate.h"
 #include "observed.h"
-#include "same_bits.h"
 #include "stages.h"
 
 enum { MOST_WORKERS = 16, FIRST_COVERING = 8, LATEST = 3, ENOUGH_REFUSED = 12, SERVED_BY_ONE = 12 };
@@ -246,30 +246,18 @@ static bool judge_first(struct task *task, struct exam *exam, struct outputs *fi
 /* One sequence alone, as a dense problem, which has the same bits if the problem is ATTEST_INVARIANT. False if the worker is gone. */
 static bool run_alone(struct task *task, const struct exam *exam, const struct outputs *first, struct executor *executor)
 {
-    struct inputs alone;
-    struct outputs own = {0};
-    struct execution execution;
-    char what[256] = "", why[400];
-    const int slot = 0;
-    bool there = true;
     const int64_t sequence = exam->inputs.problem.batch - 1;
-    if (sequence < 0 || !sequence_alone(&exam->inputs, sequence, &alone, what, sizeof what))
-        return true;
-    if (outputs_make(&own, &alone) && executor_load(executor, slot, &alone, &execution)) {
-        execution = executor_run(executor, &slot, 1, EXECUTOR_DRAWN);
-        there = execution.end == EXECUTION_DONE;
-        if (there)
-            executor_copy(executor, slot, &own);
-        if (!there) {
-            fail(task, execution.sentence);
-        } else if (!same_sequence((struct computed){&exam->inputs, first}, sequence, (struct computed){&alone, &own}, 0, what,
-                                  sizeof what)) {
-            snprintf(why, sizeof why, "other bits if sequence %lld is computed alone (%s)", (long long)sequence, what);
-            fail(task, why);
-        }
+    struct execution execution = {.end = EXECUTION_REFUSED};
+    char what[256] = "", why[400];
+    bool same =
+        sequence < 0 || same_alone(executor_subject(executor), &exam->inputs, first, sequence, &execution, what, sizeof what);
+    if (!same) {
+        snprintf(why, sizeof why, "other bits if sequence %lld is computed alone (%s)", (long long)sequence, what);
+        fail(task, why);
     }
-    outputs_free(&own);
-    inputs_free(&alone);
+    bool there = execution.end == EXECUTION_DONE || execution.end == EXECUTION_REFUSED || execution.end == EXECUTION_LACKING;
+    if (!there)
+        fail(task, execution.sentence);
     return there;
 }
 
