@@ -139,8 +139,8 @@ static int64_t turns_of(const attest_problem *problem, int64_t rows)
     return together < 2 ? 2 : together < most ? together : most;
 }
 
-/* `turn` counts the rows of heads that share a KV head, modulo `turns`. */
-static float bias_value(int word, uint64_t bits, int64_t row, int64_t key, int64_t keys, int64_t turn, int64_t turns)
+/* With `turn` it is this row's turn to see the key. */
+static float bias_value(int word, uint64_t bits, int64_t row, int64_t key, int64_t keys, bool turn)
 {
     float drawn = random_normal(random_mix(bits));
     switch (word) {
@@ -153,7 +153,7 @@ static float bias_value(int word, uint64_t bits, int64_t row, int64_t key, int64
     case BIAS_LOW: /* whole rows, as masks by a number have them, and all but every fifth key of the others: -10000, -30000, -60000 */
         return row % 3 == 0 || key % 5 ? -1e4f * (float)(row % 3 == 0 ? 1 : key % 2 ? 3 : 6) + drawn : drawn;
     case BIAS_TAKING_TURNS:
-        return key % turns == turn ? drawn : -INFINITY;
+        return turn ? drawn : -INFINITY;
     default:
         return drawn;
     }
@@ -173,9 +173,10 @@ static void apply_bias(int word, struct inputs *inputs, uint64_t seed)
         for (int64_t h = 0; h < problem->heads_q; h++)
             for (int64_t i = 0; i < rows; i++)
                 for (int64_t j = 0; j < keys; j++) {
-                    int64_t at = bias_at(problem, b, h, i, j), turn = (i * (problem->heads_q / problem->heads_kv) + h) % turns;
+                    int64_t at = bias_at(problem, b, h, i, j);
+                    bool turn = j % turns == (i * (problem->heads_q / problem->heads_kv) + h) % turns;
                     uint64_t bits = random_bits(seed, STREAM_BIAS, (uint64_t)at);
-                    element_store(inputs->bias.at, problem->dtype_bias, at, bias_value(word, bits, i, j, keys, turn, turns));
+                    element_store(inputs->bias.at, problem->dtype_bias, at, bias_value(word, bits, i, j, keys, turn));
                 }
     }
 }
