@@ -317,6 +317,7 @@ static void shorten(struct policy *policy, enum kind kind)
     policy->valgrind_problems = 0;
     policy->neighbours = 8;
     policy->cover_rows = 200;
+    policy->constant_problems = 600;
     policy->large_rounds = 0;
     policy->resamples = 500;
     if (kind != KIND_SPEED)

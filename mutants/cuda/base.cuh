@@ -237,6 +237,17 @@ __device__ inline void mbarrier_wait(uint64_t *barrier, int phase)
                  : "memory");
 }
 
+/* The same, asked for again and again. */
+__device__ inline void mbarrier_poll(uint64_t *barrier, int phase)
+{
+    uint32_t done = 0;
+    while (!done)
+        asm volatile("{\n.reg .pred p;\nmbarrier.test_wait.parity.shared.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+                     : "=r"(done)
+                     : "r"(shared_address(barrier)), "r"(phase)
+                     : "memory");
+}
+
 __device__ inline void bulk_copy(void *to, const void *from, int bytes, uint64_t *barrier)
 {
     asm volatile(

@@ -5,6 +5,7 @@
 #include "prove/cover_problems.h"
 #include "prove/covering.h"
 #include "prove/examine.h"
+#include "prove/kernel_constants.h"
 #include "prove/problem_space.h"
 #include "random.h"
 #include "tap.h"
@@ -502,10 +503,6 @@ WHEN(small_values)
     return P->batch && P->seq_kv > 8 && in->v.bytes && fabsf(element_load(in->v.at, P->dtype, 0)) < 0.02f;
 }
 
-#undef P
-#undef HAS
-#undef GROUP
-
 static const struct bug bugs[] = {
     {"heads past 8", always, head_past_8},
     {"sequences past 8", always, batch_past_8},
@@ -573,6 +570,99 @@ static const struct bug large_bugs[] = {
     {"K and V past the caches at decode", past_caches_at_decode, sees_past_8k},
     {"rows that see more than 64k keys", always, sees_past_64k},
     {"many rows whose mask ends past 32k", always, masked_past_32k},
+};
+
+/* ---- numbers of a kernel ------------------------------------------------------------------------------------------------- */
+
+/* Conditions on numbers that no level has, which are among the constants of the kernel. */
+static const int64_t own_numbers[] = {37, 143, 211, 777, 1543, 3001, 93, 43, 509, 10, 80, 8000, 5};
+
+WHEN(group_of_37)
+{
+    return P->heads_q == 37 * P->heads_kv;
+}
+WHEN(heads_of_143)
+{
+    return P->heads_q == 143;
+}
+WHEN(batch_past_211)
+{
+    return P->batch > 211;
+}
+WHEN(rows_from_777)
+{
+    return P->seq_q >= 777 && P->seq_q < 800;
+}
+WHEN(rows_of_1543)
+{
+    return P->seq_q == 1543;
+}
+WHEN(keys_of_3001)
+{
+    return P->seq_kv == 3001;
+}
+WHEN(dim_of_211)
+{
+    return P->dim == 211;
+}
+WHEN(dim_v_of_93)
+{
+    return P->dim_v == 93;
+}
+WHEN(page_of_43)
+{
+    return HAS(PAGED) && P->page_size == 43;
+}
+WHEN(pages_from_93)
+{
+    return HAS(PAGED) && (P->seq_kv + P->page_size - 1) / P->page_size == 93;
+}
+WHEN(window_of_509)
+{
+    return HAS(WINDOW_LEFT) && P->window_left == 509 && P->seq_kv > 510;
+}
+WHEN(softcap_of_17)
+{
+    return HAS(SOFTCAP) && P->softcap >= 17.25f && P->softcap < 17.26f;
+}
+WHEN(scale_of_its_own)
+{
+    return P->scale == 0.8125f;
+}
+WHEN(group_past_10_and_dim_past_80)
+{
+    return P->heads_q > 10 * P->heads_kv && P->dim > 80;
+}
+WHEN(rows_past_8000_and_wider_v)
+{
+    return P->seq_q > 8000 && P->dim_v > P->dim;
+}
+WHEN(remainder_of_rows)
+{
+    return P->seq_q % 43 == 42;
+}
+
+#undef P
+#undef HAS
+#undef GROUP
+
+static const struct bug own_bugs[] = {
+    {"37 heads to a group", group_of_37, NULL},
+    {"143 heads", heads_of_143, NULL},
+    {"more than 211 sequences", batch_past_211, NULL},
+    {"777 rows and some more", rows_from_777, NULL},
+    {"1543 rows", rows_of_1543, NULL},
+    {"3001 keys", keys_of_3001, NULL},
+    {"D 211", dim_of_211, NULL},
+    {"Dv 93", dim_v_of_93, NULL},
+    {"pages of 43 keys", page_of_43, NULL},
+    {"93 pages", pages_from_93, NULL},
+    {"a window of 509", window_of_509, NULL},
+    {"a softcap of 17.25", softcap_of_17, NULL},
+    {"a scale of 0.8125", scale_of_its_own, NULL},
+    {"more than 10 heads to a group and D past 80", group_past_10_and_dim_past_80, NULL},
+    {"more than 8000 rows and Dv past D", rows_past_8000_and_wider_v, NULL},
+    {"a remainder of rows by 43", remainder_of_rows, NULL},
 };
 
 /* One pass over the array serves all bugs: each problem is run by the first bug of those not yet found whose condition holds. */
@@ -648,7 +738,7 @@ static bool see(void *data, const struct cover_outcome *outcome)
 }
 
 static void hunt_for(const struct bug *planted, int count, void (*cover)(const struct cover_plan *, struct cover_summary *),
-                     int rows, int large)
+                     int rows, int large, const struct kernel_constants *constants)
 {
     struct hunt hunt = {.bugs = planted, .count = count, .left = count};
     struct cover_plan plan = {.subject = {.run = run_planted, .data = &hunt},
@@ -657,6 +747,8 @@ static void hunt_for(const struct bug *planted, int count, void (*cover)(const s
                               .threads = 2,
                               .rows = rows,
                               .large = large,
+                              .constant_problems = rows,
+                              .constants = constants,
                               .numbers_only = true,
                               .report = see,
                               .data = &hunt};
@@ -671,12 +763,52 @@ static void hunt_for(const struct bug *planted, int count, void (*cover)(const s
 
 static void planted_bugs(void)
 {
-    hunt_for(bugs, COUNT_OF(bugs), cover_array, tap_amount(100, 1500, 4000), 0);
+    hunt_for(bugs, COUNT_OF(bugs), cover_array, tap_amount(100, 1500, 4000), 0, NULL);
 }
 
 static void planted_large(void)
 {
-    hunt_for(large_bugs, COUNT_OF(large_bugs), cover_large, 0, tap_amount(0, 3, 4)); /* a problem shows one bug at a time */
+    hunt_for(large_bugs, COUNT_OF(large_bugs), cover_large, 0, tap_amount(0, 3, 4), NULL); /* a problem shows one bug at a time */
+}
+
+static void planted_next_to_numbers(void)
+{
+    struct kernel_constants constants = {
+        .whole_count = COUNT_OF(own_numbers), .compared = COUNT_OF(own_numbers), .real = {17.25f, 0.8125f}, .real_count = 2};
+    memcpy(constants.whole, own_numbers, sizeof own_numbers);
+    hunt_for(own_bugs, COUNT_OF(own_bugs), cover_constants, tap_amount(100, 2400, 7200), 0, &constants);
+}
+
+static bool has_number(const int64_t *numbers, int count, int64_t number)
+{
+    for (int n = 0; n < count; n++)
+        if (numbers[n] == number)
+            return true;
+    return false;
+}
+
+/* Numbers of comparisons and remainders come first; those of other folders, and parts of words and of real numbers, do not come. */
+static void numbers_of_text(void)
+{
+    static const char text[] =
+        "# 1 \"/src/my_kernel.cu\"\n"
+        "if (rows > 0x4d && 901 <= keys) count += keys % 13; int wide19 = 17 << 3; float f = 23.5f * 29e3f;\n"
+        "# 1 \"/usr/include/other.h\" 1 3\n"
+        "if (rows == 4711) rows = 4713;\n"
+        "# 1 \"/src/deeper/other.h\" 1\n"
+        "if (rows == 5711) rows = 5713;\n"
+        "# 3 \"/src/my_kernel.cu\" 2\n"
+        "bits = one >> 21; keys -= 700u;\n";
+    static const int64_t compared[] = {77, 901, 13}, others[] = {17, 3, 21, 700}, absent[] = {4711, 4713, 5711, 5713, 19, 23, 29};
+    struct kernel_constants constants;
+    kernel_constants_of_text(text, sizeof text - 1, "/src", &constants);
+    for (int n = 0; n < COUNT_OF(compared); n++)
+        tap_check(has_number(constants.whole, constants.compared, compared[n]), "%d is not among the compared", (int)compared[n]);
+    for (int n = 0; n < COUNT_OF(others); n++)
+        tap_check(has_number(constants.whole + constants.compared, constants.whole_count - constants.compared, others[n]),
+                  "%d is not among the others", (int)others[n]);
+    for (int n = 0; n < COUNT_OF(absent); n++)
+        tap_check(!has_number(constants.whole, constants.whole_count, absent[n]), "%d is there", (int)absent[n]);
 }
 
 int main(int argc, char **argv)
@@ -687,6 +819,8 @@ int main(int argc, char **argv)
         {"rows are problems, and come again with their seed", problems_of_rows},
         {"kernels that are wrong under a condition are found", planted_bugs},
         {"and those that are wrong on large sizes", planted_large},
+        {"and next to numbers that they compare with", planted_next_to_numbers},
+        {"the numbers of a text are found", numbers_of_text},
     };
     return tap_main(argc, argv, tests, sizeof tests / sizeof *tests);
 }

@@ -84,12 +84,14 @@ static enum verdict verdict_of(const json_t *gate)
     return gate ? verdict_find(text_at(gate, "verdict")) : VERDICT_COUNT;
 }
 
-/* The same, for a rule: a result of an earlier record (continuation.h) counts only if the gate has not become stricter since. */
+/* The same, for a rule: a result of an earlier record (continuation.h) counts only if the gate has not become stricter since. What became stricter
+ * after the record that continues it was made does not undo that record: it is behind (missing_gates), and was decided as it says. */
 static enum verdict verdict_now(int rule, const json_t *record, const json_t *gate)
 {
     int since = text_is(record, "backend", "cuda") ? rules[rule].cuda : rules[rule].cpu;
     const json_t *policy = json_object_get(gate, "policy_number");
-    return policy && json_integer_value(policy) < since ? VERDICT_COUNT : verdict_of(gate);
+    bool stricter = policy && json_integer_value(policy) < since && since <= record_policy(record);
+    return stricter ? VERDICT_COUNT : verdict_of(gate);
 }
 
 /* A finding such as {"cheat": "the output was memoised"}, or just true. */

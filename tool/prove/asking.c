@@ -65,6 +65,19 @@ static double fill(const struct asking *asking, struct inputs *inputs, char tens
     return most;
 }
 
+static void fill_bias(const struct asking *asking, struct inputs *inputs, value_function *values)
+{
+    const attest_problem *problem = &inputs->problem;
+    const int64_t *stride = problem->stride_bias;
+    for (int64_t b = 0; b < problem->batch; b++)
+        for (int64_t h = 0; h < problem->heads_q; h++)
+            for (int64_t i = 0; i < problem->seq_q; i++)
+                for (int64_t j = 0; j < problem->seq_kv; j++)
+                    element_store(inputs->bias.at, problem->dtype_bias,
+                                  b * stride[0] + h * stride[1] + i * stride[2] + j * stride[3],
+                                  (float)values(asking, 'b', b, h, i, j));
+}
+
 static double unit_of(uint32_t dtype)
 {
     return dtype == ATTEST_F32 ? 0x1p-24 : dtype == ATTEST_F16 ? 0x1p-11 : 0x1p-8;
@@ -107,6 +120,8 @@ bool asking_compute(struct asking *asking, const attest_problem *problem, value_
         return asking_end(asking, VERDICT_INCONCLUSIVE, why);
     set_lengths(&inputs);
     double q = fill(asking, &inputs, 'q', values), k = fill(asking, &inputs, 'k', values), v = fill(asking, &inputs, 'v', values);
+    if (problem->flags & ATTEST_BIAS)
+        fill_bias(asking, &inputs, values);
     measure_slack(result, problem, q, k, v);
     result->o = malloc((size_t)(result_rows(problem) * (problem->dim_v + 1) + 1) * sizeof(double));
     bool done = false;

@@ -15,7 +15,8 @@ struct asking {
     struct relation_verdict *verdict;
 };
 
-/* A value of Q, K or V by its place: row is a key for K and V. */
+/* A value of Q, K or V by its place: row is a key for K and V. Of a bias ('b') row is a row, and d a key; only relations whose problem has one
+ * are asked for it. */
 typedef double value_function(const struct asking *asking, char tensor, int64_t b, int64_t h, int64_t row, int64_t d);
 
 /* O and LSE by place: O[b][h][i][d]. LSE is NaN where the problem has none. */

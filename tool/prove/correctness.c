@@ -2,7 +2,7 @@
  * correctness.c - right on shapes and values nobody chose.
  *
  * In this order: the problems of the suite that the kernel takes, those that will be timed with their neighbours by one row or key,
- * random neighbours of the suite's (neighbours.c), a covering array over all fields of a problem and its contents (cover_problems.c),
+ * random neighbours of the suite's (neighbours.c), problems next to the numbers that the kernel compares with (constant_problems.c), a covering array over all fields of a problem and its contents (cover_problems.c),
  * large sizes (large_sizes.c), and problems with more than 2^31 elements between their rows, heads, sequences or pages (far_strides.c), each on inputs drawn from the seed and judged against float64 (judge.c); values that break kernels (values.c), likewise; relations that need no reference
  * (relations.c); and the errors of all but values and relations together against the champion's on the same inputs (precision.c).
  *
@@ -13,7 +13,8 @@
  *   "rows":      [{"part": "suite" | "timed" | "neighbour" | "far", "problem", "seed", "verdict", "max_error", "ratio", "note"}, ...]
  *   "values":    [{"set", "verdict", "ratio", "note"}, ...]           the worst of its problems
  *   "relations": [{"relation", "verdict", "note"}, ...]
- *   "cover":     {"generator", "strength", "seed", "problems", "refused", "rows_judged", "triples", "infeasible", "covered", "large"}
+ *   "cover":     {"generator", "strength", "seed", "problems", "refused", "rows_judged", "triples", "infeasible", "covered", "large",
+ *                "constant"}
  *                what the covering array of this seed covered (cover_problems.h); its problems are in "rows" only if they fail
  *   "error":     {"p999", "bias", "champion_p999", "naive_p999", "components"}    in grains; null where there is none
  *   "not_applicable": how many problems of the suite the kernel does not take
@@ -350,9 +351,13 @@ static void prove_covering(struct state *state)
                                .threads = plan->threads,
                                .rows = plan->cover_rows,
                                .large = plan->large_rounds,
+                               .constant_problems = plan->constant_problems,
+                               .constants = plan->constants,
                                .device = plan->device,
                                .report = see_covered,
                                .data = state};
+    if (going_on(state))
+        cover_constants(&cover, &state->cover);
     if (going_on(state))
         cover_array(&cover, &state->cover);
     if (going_on(state))
@@ -362,10 +367,11 @@ static void prove_covering(struct state *state)
 static json_t *cover_json(const struct state *state)
 {
     const struct cover_summary *cover = &state->cover;
-    return json_pack("{s:i, s:i, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:i}", "generator", COVERING_VERSION, "strength", 3, "seed",
-                     (json_int_t)state->plan->seed, "problems", cover->problems, "refused", cover->refused, "rows_judged",
+    return json_pack("{s:i, s:i, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:i, s:i}", "generator", COVERING_VERSION, "strength", 3,
+                     "seed", (json_int_t)state->plan->seed, "problems", cover->problems, "refused", cover->refused, "rows_judged",
                      (json_int_t)cover->rows_judged, "triples", (json_int_t)cover->triples, "infeasible",
-                     (json_int_t)cover->infeasible, "covered", (json_int_t)cover->covered, "large", cover->large);
+                     (json_int_t)cover->infeasible, "covered", (json_int_t)cover->covered, "large", cover->large, "constant",
+                     cover->constant);
 }
 
 /* ---- values and relations: on plain problems, of which there are some kinds ------------------------------------------- */
@@ -538,8 +544,11 @@ static void conclude(const struct state *state, struct gate_result *result)
                  "wrong answers would have passed on %d of the inputs drawn; another --seed draws others", state->left_out);
     else
         gate_say(result, VERDICT_PASS,
-                 "%d problems, %d neighbours, %d of a covering array, %d value sets, %d relations; worst error %.2f of its bound",
-                 state->problems, state->neighbours, state->cover.problems, state->value_sets, state->relations, state->worst);
+                 "%d problems, %d neighbours, %d next to numbers of the kernel, %d of a covering array, %d value sets, %d "
+                 "relations; worst error "
+                 "%.2f of its bound",
+                 state->problems, state->neighbours, state->cover.constant, state->cover.problems, state->value_sets,
+                 state->relations, state->worst);
 }
 
 void correctness_prove(const struct correctness *correctness, struct gate_result *result)

@@ -17,9 +17,11 @@ struct correctness {
     const struct problem_list *suite;
     const struct problem_list *timed; /* checked too, and so are their neighbours by one; may be NULL */
     int neighbours;
-    int cover_rows;   /* problems of the covering array, see cover_problems.h */
-    int large_rounds; /* of large problems */
-    double growth;    /* of the error, see precision.h */
+    int cover_rows;                           /* problems of the covering array, see cover_problems.h */
+    int large_rounds;                         /* of large problems */
+    int constant_problems;                    /* next to numbers that the kernel's code compares with, see cover_problems.h, */
+    const struct kernel_constants *constants; /* which these are; NULL: they are not known */
+    double growth;                            /* of the error, see precision.h */
     uint64_t seed;
     int threads;           /* of the judge */
     bool brief;            /* problems alone: no covering array, no values, no relations, no 2^31 elements */

@@ -12,9 +12,11 @@
 #include "neighbours.h"
 #include "verdict.h"
 
+struct kernel_constants;
+
 /* One problem, and what came of it. */
 struct cover_outcome {
-    const char *part; /* "covering", "empty", "large" */
+    const char *part; /* "covering", "empty", "constant", "large" */
     attest_problem problem;
     struct contents contents;
     uint64_t seed;
@@ -31,10 +33,12 @@ struct cover_plan {
     struct subject second; /* the same kernel once more, to run while the first is judged; run is NULL: there is none */
     struct taker taker;
     uint64_t seed;
-    int threads;       /* of the judge */
-    int rows;          /* problems of the covering array */
-    int large;         /* rounds of large problems */
-    bool device;       /* of a GPU: larger problems cost less */
+    int threads;                              /* of the judge */
+    int rows;                                 /* problems of the covering array */
+    int large;                                /* rounds of large problems */
+    int constant_problems;                    /* next to numbers of the kernel, */
+    const struct kernel_constants *constants; /* which these are; NULL: they are not known */
+    bool device;                              /* of a GPU: larger problems cost less */
     bool numbers_only; /* bits are not compared with those of other calls: for subjects of tests that count their calls */
     /* Told of every problem. Returns whether to go on. */
     bool (*report)(void *data, const struct cover_outcome *outcome);
@@ -42,7 +46,8 @@ struct cover_plan {
 };
 
 struct cover_summary {
-    int problems, large, refused; /* examined; of large sizes; drawn and not taken by the kernel or the library */
+    int problems, constant, large,
+        refused; /* examined; next to numbers of the kernel; of large sizes; drawn and not taken by the kernel or the library */
     int64_t triples, infeasible, covered;
     int64_t rows_judged;
 };
@@ -50,8 +55,14 @@ struct cover_summary {
 /* Examines problems of the covering array. */
 void cover_array(const struct cover_plan *plan, struct cover_summary *summary);
 
+/* Examines problems on both sides of the numbers that the kernel's code compares with (constant_problems.c). */
+void cover_constants(const struct cover_plan *plan, struct cover_summary *summary);
+
 /* Examines large problems. */
 void cover_large(const struct cover_plan *plan, struct cover_summary *summary);
+
+/* Multiplications of the oracle over all rows of a problem. */
+double cover_work(const attest_problem *problem);
 
 /* Makes inputs, runs the subject, judges all rows, or those that `choose` chooses if it is not NULL; fills verdict, end, finding and
  * note. If `observed` is not NULL it says which fields of `row` show. Returns the number of rows that were judged. */

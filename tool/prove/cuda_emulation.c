@@ -117,12 +117,12 @@ static int own_flags(char *flags, char **argv, int count)
     return count;
 }
 
-static bool preprocess(const struct proof *proof, const char *folder, struct emulated_image *image)
+static bool preprocess(const struct proof *proof, const struct cuda_emulation *emulation, struct emulated_image *image)
 {
     const int64_t *n = image->configuration.numbers;
     const struct cuda_limits *limits = &cuda_limits[image->configuration.arch];
-    char arch[48], macros[6][48], out[600], log[LOG_SIZE], line[400], *flags = strdup(proof->manifest->flags),
-                                                                      *headers = cuda_header_folder(proof);
+    char arch[48], macros[6][48], out[600], log[LOG_SIZE], line[400], *flags = strdup(proof->manifest->flags);
+    const char *folder = emulation->folder;
     snprintf(arch, sizeof arch, "-D__CUDA_ARCH__=%d", limits->number * 10);
     const struct {
         const char *name;
@@ -133,7 +133,7 @@ static bool preprocess(const struct proof *proof, const char *folder, struct emu
                               text_of("-E"),           text_of("-D__CUDACC__=1"),
                               text_of("-D__NVCC__=1"), arch,
                               text_of("-I"),           text_of(folder),
-                              text_of("-I"),           headers ? headers : text_of("include"),
+                              text_of("-I"),           text_of(emulation->headers),
                               text_of("-include"),     text_of("emulated_device.h"),
                               text_of("-x"),           text_of("c++")};
     int count = 14;
@@ -152,7 +152,6 @@ static bool preprocess(const struct proof *proof, const char *folder, struct emu
     argv[count] = NULL;
     int status = build_command(argv, COMPILE_SECONDS, log, sizeof log);
     free(flags);
-    free(headers);
     if (status == 0)
         return true;
     build_first_error(log, line, sizeof line);
@@ -164,15 +163,30 @@ static bool preprocess(const struct proof *proof, const char *folder, struct emu
     return false;
 }
 
-/* The rewritten text, and its digest. */
-static void make_text(const struct proof *proof, const char *folder, struct emulated_image *image)
+/* Numbers in what lies in the folder of the candidate. */
+static void read_constants(const struct proof *proof, const char *text, size_t size, struct kernel_constants *constants)
 {
+    char *folder = strdup(proof->candidate.source), *end = folder ? strrchr(folder, '/') : NULL;
+    if (end)
+        *end = '\0';
+    if (folder)
+        kernel_constants_of_text(text, size, end ? folder : "", constants);
+    free(folder);
+}
+
+/* The rewritten text of an image, and its digest; of the first one also the numbers in it. */
+static void make_text(const struct proof *proof, struct cuda_emulation *emulation, int number)
+{
+    struct emulated_image *image = &emulation->list[number];
+    const char *folder = emulation->folder;
     size_t size;
     char name[96], why[400];
-    if (!preprocess(proof, folder, image))
+    if (!preprocess(proof, emulation, image))
         return;
     char *text = read_file(folder, image->name, ".ii", &size), *made = text ? rewrite_kernel(text, size, why, sizeof why) : NULL;
     snprintf(name, sizeof name, "%s.cpp", image->name);
+    if (text && number == 0)
+        read_constants(proof, text, size, &emulation->constants);
     if (!made) {
         image->verdict = text ? VERDICT_NOT_APPLICABLE : VERDICT_INCONCLUSIVE;
         snprintf(image->why, sizeof image->why, "%s", text ? why : "out of memory");
@@ -313,7 +327,7 @@ static enum verdict make_texts(const struct proof *proof, struct cuda_emulation 
     struct emulated_image *images = emulation->list;
 #pragma omp parallel for schedule(dynamic) num_threads(threads > 0 ? threads : 1)
     for (int i = 0; i < count; i++)
-        make_text(proof, emulation->folder, &images[i]);
+        make_text(proof, emulation, i);
     for (int i = 0; i < count; i++) {
         if (images[i].verdict != VERDICT_PASS) {
             snprintf(why, why_size, "%s", images[i].why);
@@ -334,13 +348,13 @@ static enum verdict make_texts(const struct proof *proof, struct cuda_emulation 
 enum verdict cuda_emulation_prepare(const struct proof *proof, struct cuda_emulation *emulation, char *why, size_t why_size)
 {
     double begin = now();
-    *emulation = (struct cuda_emulation){.folder = gate_path(proof, "emulation")};
+    *emulation = (struct cuda_emulation){.folder = gate_path(proof, "emulation"), .headers = cuda_header_folder(proof)};
     struct cuda_configuration *configurations = calloc(MOST_IMAGES, sizeof *configurations);
     enum verdict verdict = VERDICT_INCONCLUSIVE;
     snprintf(why, why_size, "out of memory");
     emulation->list = calloc(MOST_IMAGES, sizeof *emulation->list);
     emulation->telling = calloc(MOST_IMAGES, sizeof *emulation->telling);
-    int count = emulation->list && configurations && emulation->telling && emulation->folder
+    int count = emulation->list && configurations && emulation->telling && emulation->folder && emulation->headers
                     ? cuda_manifest_images(proof->manifest, proof->candidate.dtype, configurations, MOST_IMAGES, why, why_size)
                     : -1;
     if (count > 0 && embedded_emulated_driver.end == embedded_emulated_driver.data)
@@ -416,6 +430,7 @@ void cuda_emulation_free(struct cuda_emulation *emulation)
     for (int i = 0; i < emulation->group_count; i++)
         free(emulation->groups[i].index);
     free(emulation->folder);
+    free(emulation->headers);
     free(emulation->list);
     free(emulation->telling);
     *emulation = (struct cuda_emulation){0};

@@ -10,6 +10,7 @@
 #include "cuda_manifest.h"
 #include "evidence/digest.h"
 #include "executor.h"
+#include "kernel_constants.h"
 #include "verdict.h"
 
 struct proof;
@@ -27,6 +28,7 @@ struct emulation_group {
 struct emulated_image;
 struct cuda_emulation {
     char *folder;          /* with the driver and the images */
+    char *headers;         /* the folder of attest's headers: written once, before several threads preprocess */
     int images, different; /* images, and those with a text of their own */
     atomic_int compiled;
     struct emulated_image *list;        /* [images] */
@@ -35,8 +37,9 @@ struct cuda_emulation {
     int group_count;
     int devices[EMULATION_MOST_DEVICES]; /* compute capabilities that the images are for: 80, 90 */
     int device_count;
-    bool compared;  /* its images are compiled to be compared, and not to be run */
-    double seconds; /* that compiling took, of all threads */
+    bool compared;                     /* its images are compiled to be compared, and not to be run */
+    struct kernel_constants constants; /* of the first image's text */
+    double seconds;                    /* that compiling took, of all threads */
 };
 
 /* Preprocesses and rewrites every image of the candidate for the emulated device. PASS; NOT APPLICABLE, with the line, for what cannot

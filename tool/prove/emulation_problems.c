@@ -3,7 +3,8 @@
  *
  * The covering array has the fields of the correctness gate; sizes are others. A problem of the emulated device costs by its tiles, not
  * by its elements, so the levels of sizes stand for places next to the ends of tiles: one row, a few, a tile less one, a tile, one more.
- * Most rows are for the smallest dim, every third for another one.
+ * Most rows are for the smallest dim, every third for another one. In every second row one size is at or next to a number that the kernel
+ * compares with (kernel_constants.h).
  */
 #include "emulation_problems.h"
 
@@ -15,7 +16,19 @@
 #include "problem_space.h"
 #include "random.h"
 
-enum { MOST_TELLING = 400, MANY = 260, MANY_KEYS = 33000, SEED_ARRAY = 71, SEED_ROWS, SEED_SUITE, SEED_INPUTS, SEED_FEATURES };
+enum {
+    MOST_TELLING = 400,
+    MANY = 260,
+    MANY_KEYS = 33000,
+    MOST_ROWS = 1100,
+    MOST_KEYS = 5000,
+    SEED_ARRAY = 71,
+    SEED_ROWS,
+    SEED_SUITE,
+    SEED_INPUTS,
+    SEED_FEATURES,
+    SEED_OWN
+};
 
 #define MOST_TILE_WORK  1.5e7 /* multiplications of a problem of the covering array, whole tiles counted */
 #define MOST_BLOCKS     40    /* and its blocks */
@@ -28,6 +41,7 @@ struct emulation_problems {
     struct problem_space space;
     struct covering *covering;
     int drawn;                         /* rows of the covering array */
+    int own;                           /* numbers of the kernel that were taken */
     struct emulation_problem *telling; /* [count] */
     int count, next;
 };
@@ -113,6 +127,68 @@ static int64_t ceiling(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
+/* ---- numbers of the kernel ------------------------------------------------------------------------------------------------ */
+
+enum own_target { BATCH, GROUP, HEADS, ROWS, KEYS, DIM, DIM_V, PAGE, WINDOW_LEFT, WINDOW_RIGHT, TARGETS };
+
+/* The n-th size and value: first every size at every number, then next to them, in an order that the seed draws. False: there is none. */
+static bool own_value(const struct kernel_constants *constants, uint64_t seed, int number, int *target, int64_t *value)
+{
+    static const int sides[] = {0, 1, -1, 2};
+    const int pairs = constants->whole_count * TARGETS;
+    if (pairs == 0)
+        return false;
+    int step = 1 + (int)(random_bits(seed, SEED_OWN, 0) % (uint64_t)pairs);
+    for (int a = step, b = pairs; b;) { /* steps that meet every pair have no factor in common with their number */
+        int rest = a % b;
+        a = b;
+        b = rest;
+        if (b == 0 && a > 1) {
+            a = ++step;
+            b = pairs;
+        }
+    }
+    const int pair = (int)((int64_t)number * step % pairs);
+    *target = pair % TARGETS;
+    *value = constants->whole[pair / TARGETS] + sides[number / pairs % COUNT_OF(sides)];
+    return true;
+}
+
+/* One size at a number of the kernel or next to it; the others are so small that it can be. False if the image has no such problem. */
+static bool put_at_own(struct dice *dice, int target, int64_t value, const struct cuda_configuration *image,
+                       const struct cuda_manifest *manifest, int below, struct problem_sizes *sizes)
+{
+    const int64_t most[TARGETS] = {
+        [BATCH] = MANY,     [GROUP] = 64,         [HEADS] = MANY,     [ROWS] = MOST_ROWS,        [KEYS] = MOST_KEYS,
+        [DIM] = image->dim, [DIM_V] = image->dim, [PAGE] = MOST_KEYS, [WINDOW_LEFT] = MOST_KEYS, [WINDOW_RIGHT] = MOST_KEYS};
+    int64_t *const place[TARGETS] = {[BATCH] = &sizes->batch,
+                                     [GROUP] = &sizes->group,
+                                     [HEADS] = &sizes->heads_kv,
+                                     [ROWS] = &sizes->rows,
+                                     [KEYS] = &sizes->keys,
+                                     [DIM] = &sizes->dim,
+                                     [DIM_V] = &sizes->dim_v,
+                                     [PAGE] = &sizes->page,
+                                     [WINDOW_LEFT] = &sizes->window_left,
+                                     [WINDOW_RIGHT] = &sizes->window_right};
+    const int64_t rows_most = image->numbers[CUDA_ROWS_MOST] / (manifest->packs ? sizes->group : 1);
+    const bool is_dim = target == DIM || target == DIM_V, is_window = target == WINDOW_LEFT || target == WINDOW_RIGHT;
+    if (value > most[target] || value < 1 || (is_dim && (!manifest->padding || value <= below)) ||
+        (target == ROWS && image->numbers[CUDA_ROWS_MOST] && value > rows_most))
+        return false;
+    if (!is_dim) {
+        sizes->batch = 1 + roll(dice, 2);
+        sizes->heads_kv = 1;
+        sizes->group = sizes->group < 3 ? sizes->group : 2;
+        sizes->rows = target != ROWS && sizes->rows > 9 ? 1 + roll(dice, 5) : sizes->rows;
+        sizes->keys = sizes->keys > 90 ? 1 + roll(dice, 90) : sizes->keys;
+    }
+    *place[target] = value;
+    if (is_window)
+        sizes->keys = value + 2 + roll(dice, 40);
+    return true;
+}
+
 static double blocks_of(const struct problem_sizes *sizes, const int64_t *n, bool packs)
 {
     return (double)(sizes->batch * sizes->heads_kv *
@@ -180,6 +256,27 @@ static int choose_group(const struct emulation_problems *problems, uint32_t dtyp
     return count ? groups[chosen] : -1;
 }
 
+/* The next size at a number of the kernel that this image has problems for, if there is one: packed sequences and lengths are full then, and
+ * keys are not packed where they are paged. */
+static void put_at_next_own(struct emulation_problems *problems, struct dice *dice, const struct cuda_configuration *image,
+                            int below, int row[COVERING_FIELDS], struct problem_sizes *sizes)
+{
+    for (int tries = 0; tries < 40; tries++) {
+        int target;
+        int64_t value;
+        if (!own_value(&problems->emulation->constants, problems->proof->seed, problems->own++, &target, &value))
+            return;
+        if (!put_at_own(dice, target, value, image, problems->proof->manifest, below, sizes))
+            continue;
+        sizes->full = true;
+        row[FIELD_lengths] = 1;
+        row[FIELD_ends] = 0;
+        if (target == PAGE)
+            row[FIELD_packing] &= 1;
+        return;
+    }
+}
+
 static bool next_covering(struct emulation_problems *problems, struct emulation_problem *next)
 {
     const struct cuda_emulation *emulation = problems->emulation;
@@ -194,6 +291,8 @@ static bool next_covering(struct emulation_problems *problems, struct emulation_
                 draw_sizes(&dice, row, cuda_emulation_image(emulation, group, device), below, problems->proof->manifest);
             if (again == 3 && sizes.rows > 2)
                 sizes.rows = 2;
+            if (number % 2 && again < 3)
+                put_at_next_own(problems, &dice, cuda_emulation_image(emulation, group, device), below, row, &sizes);
             if (!problem_space_draw_sized(&problems->space, row, dice.seed, &sizes, MOST_ELEMENTS, &next->problem, &next->contents))
                 continue;
             next->kind = EMULATION_COVERING;

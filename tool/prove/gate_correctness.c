@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "correctness.h"
+#include "kernel_constants.h"
 
 static bool candidate_takes(const void *data, const attest_problem *problem)
 {
@@ -59,7 +60,7 @@ static struct executor *open_champion(const struct proof *proof, struct executio
 
 void gate_correctness(struct proof *proof, struct gate_result *result)
 {
-    char reproduce[256];
+    char reproduce[256], why[256];
     struct execution execution;
     struct executor *champion = NULL, *candidate = gate_open(proof, GUARD_DRAWN, result);
     if (!candidate)
@@ -72,6 +73,9 @@ void gate_correctness(struct proof *proof, struct gate_result *result)
     }
     snprintf(reproduce, sizeof reproduce, "attest prove %.160s --only correctness --seed %" PRIu64, proof->candidate.word,
              proof->seed);
+    struct kernel_constants constants;
+    const bool known =
+        !proof->brief && !proof->candidate.cuda && kernel_constants_of_image(proof->candidate.image, &constants, why, sizeof why);
     struct correctness correctness = {
         .subject = {run_guarded, run_guarded_after, candidate},
         .taker = {candidate_takes, proof},
@@ -80,6 +84,8 @@ void gate_correctness(struct proof *proof, struct gate_result *result)
         .neighbours = (int)proof->policy.neighbours,
         .cover_rows = (int)proof->policy.cover_rows,
         .large_rounds = (int)proof->policy.large_rounds,
+        .constant_problems = (int)proof->policy.constant_problems,
+        .constants = known ? &constants : NULL,
         .growth = proof->policy.error_growth,
         .seed = proof->seed,
         .threads = proof->threads,

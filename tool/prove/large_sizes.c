@@ -79,7 +79,15 @@ static struct problem_sizes draw_sizes(const struct large *large, uint64_t seed,
     if (tries > TRIES * 2 / 3)
         drawn[5] = usual_dims[tries % COUNT_OF(usual_dims)];
     bool full = seed % 4 != 0 || large->batch.high < 9 || large->batch.high > 1000;
-    return (struct problem_sizes){drawn[0], drawn[1], drawn[2], drawn[3], drawn[4], drawn[5], drawn[6], drawn[7], full};
+    return (struct problem_sizes){.batch = drawn[0],
+                                  .group = drawn[1],
+                                  .heads_kv = drawn[2],
+                                  .rows = drawn[3],
+                                  .keys = drawn[4],
+                                  .dim = drawn[5],
+                                  .page = drawn[6],
+                                  .window_left = drawn[7],
+                                  .full = full};
 }
 
 /* ---- which rows ------------------------------------------------------------------------------------------------------- */
@@ -157,8 +165,7 @@ int64_t *cover_choose_rows(const struct inputs *inputs, uint64_t seed, int64_t *
 
 /* ---- the problems ----------------------------------------------------------------------------------------------------- */
 
-/* Multiplications of the oracle over all rows. */
-static double whole_work(const attest_problem *problem)
+double cover_work(const attest_problem *problem)
 {
     int64_t seen = problem->seq_kv;
     if (problem->flags & ATTEST_WINDOW_LEFT && problem->flags & (ATTEST_CAUSAL | ATTEST_WINDOW_RIGHT)) {
@@ -172,7 +179,7 @@ static double whole_work(const attest_problem *problem)
 /* What a kernel is asked to compute: no more than it does in a second or two of one core. */
 static bool is_affordable(const attest_problem *problem)
 {
-    return whole_work(problem) < 1.5e9;
+    return cover_work(problem) < 1.5e9;
 }
 
 /* Whether the last row and one before see keys by their places, and so the wraps of this problem can show: at least one key, and where
@@ -245,7 +252,7 @@ void cover_large(const struct cover_plan *plan, struct cover_summary *summary)
                 summary->refused++;
                 continue;
             }
-            bool all = whole_work(&outcome.problem) <= ALL_ROWS_WORK;
+            bool all = cover_work(&outcome.problem) <= ALL_ROWS_WORK;
             summary->rows_judged +=
                 cover_examine(plan->subject, &outcome, all ? NULL : cover_choose_rows, plan->threads, NULL, NULL);
             summary->large += outcome.verdict == VERDICT_PASS || outcome.verdict == VERDICT_FAIL;

@@ -338,7 +338,8 @@ static void draw_sizes(struct dice *dice, const int *row, double usual, const st
     problem->seq_q = size[3];
     problem->seq_kv = size[4];
     problem->dim = size[5];
-    problem->dim_v = draw_dim_v(dice, row[FIELD_dim_v], size[5]);
+    int64_t dim_v = draw_dim_v(dice, row[FIELD_dim_v], size[5]);
+    problem->dim_v = asked->dim_v ? asked->dim_v : dim_v;
 }
 
 static float draw_scale(struct dice *dice, int level, int64_t dim)
@@ -456,7 +457,9 @@ static void set_flags(struct dice *dice, const int *row, const struct problem_si
     int64_t left = draw_whole(dice, FIELD_window_left, row[FIELD_window_left]);
     left = asked->window_left ? asked->window_left : left;
     int64_t right = draw_whole(dice, FIELD_window_right, row[FIELD_window_right]);
+    right = asked->window_right ? asked->window_right : right;
     double softcap = draw_real(dice, FIELD_softcap, row[FIELD_softcap]);
+    softcap = asked->softcap > 0 ? (double)asked->softcap : softcap;
     problem->flags = masks[row[FIELD_mask]] | packings[row[FIELD_packing]] | (left >= 0 ? ATTEST_WINDOW_LEFT : 0) |
                      (right >= 0 ? ATTEST_WINDOW_RIGHT : 0) | (softcap > 0 ? ATTEST_SOFTCAP : 0) |
                      (row[FIELD_alibi] ? ATTEST_ALIBI : 0) | (row[FIELD_bias_type] ? ATTEST_BIAS : 0) |
@@ -497,7 +500,8 @@ static void build(const int *row, uint64_t seed, double usual, const struct prob
     *problem = (attest_problem){.size = sizeof *problem, .op = ATTEST_OP_FORWARD, .dtype = (uint32_t)row[FIELD_dtype] + ATTEST_F32};
     problem->dtype_o = row[FIELD_dtype_o] == DTYPE_O_F32 ? (uint32_t)ATTEST_F32 : problem->dtype;
     draw_sizes(&dice, row, usual, asked, problem);
-    problem->scale = draw_scale(&dice, row[FIELD_scale], problem->dim);
+    float scale = draw_scale(&dice, row[FIELD_scale], problem->dim);
+    problem->scale = asked->scale > 0 ? asked->scale : scale;
     set_flags(&dice, row, asked, problem);
     set_strides(&dice, row, problem);
     *contents = (struct contents){0};

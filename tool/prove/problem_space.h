@@ -40,7 +40,8 @@ void problem_space_make(struct problem_space *space, struct taker taker, double 
 
 /* Sizes instead of those that the levels stand for; 0: as the level says. */
 struct problem_sizes {
-    int64_t batch, group, heads_kv, rows, keys, dim, page, window_left;
+    int64_t batch, group, heads_kv, rows, keys, dim, dim_v, page, window_left, window_right;
+    float softcap, scale;
     bool full; /* packed sequences are as long as they may be */
 };
 

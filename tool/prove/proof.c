@@ -52,6 +52,7 @@ enum exit_code proof_open(struct session *session, const char *word, struct proo
         return give_up(session, EXIT_USAGE, NULL, "--policy: %s", why);
     if (session->options.thorough || session->options.record) {
         proof->policy.cover_rows *= proof->policy.thorough;
+        proof->policy.constant_problems *= proof->policy.thorough;
         proof->policy.large_rounds *= proof->policy.thorough;
         proof->policy.emulation_seconds *= proof->policy.thorough;
     }

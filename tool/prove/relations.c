@@ -20,6 +20,7 @@
  */
 #include "asking.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -460,13 +461,16 @@ static void grouped_heads(struct asking *asking)
     ask(asking, &repeated, base, heads_repeated, same, false);
 }
 
+static double lowest(uint32_t dtype)
+{
+    return dtype == ATTEST_F32 ? -(double)FLT_MAX : dtype == ATTEST_F16 ? -65504 : -0x1.fep127;
+}
+
 /* Three relations about the values of a row: V = 1 gives 1, Q = 0 gives the mean, and O lies between the smallest and the largest
  * V. */
 enum about { ABOUT_ONES, ABOUT_MEAN, ABOUT_RANGE };
-static void about_values(struct asking *asking, enum about about)
+static void about_values_of(struct asking *asking, const attest_problem *problem, enum about about, value_function *values)
 {
-    const attest_problem *problem = &asking->problem;
-    value_function *values = about == ABOUT_ONES ? v_one : about == ABOUT_MEAN ? q_zero : base;
     struct result result;
     bool good = true;
     if (!asking_compute(asking, problem, values, &result))
@@ -491,15 +495,35 @@ static void about_values(struct asking *asking, enum about about)
 }
 static void ones(struct asking *asking)
 {
-    about_values(asking, ABOUT_ONES);
+    about_values_of(asking, &asking->problem, ABOUT_ONES, v_one);
 }
 static void mean(struct asking *asking)
 {
-    about_values(asking, ABOUT_MEAN);
+    about_values_of(asking, &asking->problem, ABOUT_MEAN, q_zero);
 }
 static void convex(struct asking *asking)
 {
-    about_values(asking, ABOUT_RANGE);
+    about_values_of(asking, &asking->problem, ABOUT_RANGE, base);
+}
+
+/* Only -inf hides. A row whose keys all have the same bias, however low, sees all of them, as a row does that a mask by numbers hides
+ * wholly. With Q = 0 the scores are the bias exactly: the lowest number of its type, and others that masks are made of. */
+static double q_zero_bias(const struct asking *asking, char tensor, int64_t b, int64_t h, int64_t row, int64_t d)
+{
+    const double low[] = {lowest(asking->problem.dtype_bias), -1e9, lowest(asking->problem.dtype_bias) / 2, -3e4};
+    return tensor == 'b' ? fmax(low[(row + h) % COUNT_OF(low)], low[0]) : q_zero(asking, tensor, b, h, row, d);
+}
+static void low_bias(struct asking *asking)
+{
+    for (int kind = 0; kind < 2 && asking->verdict->verdict == VERDICT_PASS; kind++) {
+        const attest_problem without = asking->problem;
+        asking->problem.flags |= ATTEST_BIAS;
+        asking->problem.dtype_bias = kind ? (uint32_t)ATTEST_F32 : without.dtype;
+        attest_problem_pack(&asking->problem);
+        if (kind == 0 || without.dtype != ATTEST_F32)
+            about_values_of(asking, &asking->problem, ABOUT_MEAN, q_zero_bias);
+        asking->problem = without;
+    }
 }
 
 /* The parts as float32, merged by the library. */
@@ -595,6 +619,7 @@ static const struct relation {
     {"V = 1 gives 1", NULL, NULL, false, ones},
     {"Q = 0 gives the mean", NULL, NULL, false, mean},
     {"O is within the range of V", NULL, NULL, false, convex},
+    {"a bias that is low and the same for all keys", NULL, NULL, false, low_bias},
     {"split and merged", NULL, NULL, false, split_and_merge},
     {"grouped heads as repeated ones", NULL, NULL, false, grouped_heads},
 };

@@ -460,6 +460,12 @@ static bool let_arrive()
     return true;
 }
 
+/* Whether threads have asked in a loop often enough for what only a copy under way can bring. */
+static bool patience_ends()
+{
+    return spins > 2 * fibers.size();
+}
+
 [[noreturn]] static void stop_waiting()
 {
     std::string text;
@@ -571,7 +577,7 @@ static void run_cluster(int count, int threads, bool again)
     copies_reset();
     products_reset(again);
     running = true;
-    while (!stopped && (run_blocks() || (!stopped && (let_go() || let_arrive()))))
+    while (!stopped && (run_blocks() || (!stopped && ((patience_ends() && let_arrive()) || let_go() || let_arrive()))))
         ;
     running = false;
     if (stopped)
