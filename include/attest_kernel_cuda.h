@@ -79,7 +79,7 @@
  *     mma_qk #         with a tensor pipe: multiply-adds that one instruction of a warp does in the product with K,
  *                      such as 16 * 8 * 16,
  *     mma_pv #         and in the product with V
- *     flags            for nvcc: -D... -use_fast_math -ftz= -fmad= -prec-div= -prec-sqrt= -maxrregcount= -std=
+ *     flags            for nvcc: -D... -use_fast_math -ftz= -fmad= -prec-div= -prec-sqrt= -std=
  *     space            what a search may try: tile_q 32 64 128; tile_kv 32 64; stages 1 2
  */
 #ifndef ATTEST_KERNEL_CUDA_H

@@ -11,6 +11,7 @@ seconds_for_right=2
 # copy NAME DTYPE DIM [REFUSED]: the kernels in $work/kernels, of which cuda_fwd_NAME is for this dtype and dim alone, and refuses what is
 # named.
 copy() {
+    not_asked=$(not_asked_of "$1")
     rm -rf "$work/kernels"
     mkdir "$work/kernels"
     cp lib/cuda/kernels/*.cu lib/cuda/kernels/*.cuh "$work/kernels/"
@@ -27,7 +28,7 @@ gate() {
     seconds=$1
     shift
     printf '%s\n' "$@" > "$work/suite.txt"
-    "$attest" prove "$kernel" --only emulation --seed 1 ${1:+--suite "$work/suite.txt"} --policy emulation_seconds="$seconds" \
+    "$attest" prove "$kernel" --only emulation --seed 1 ${1:+--suite "$work/suite.txt"} --policy emulation_seconds="$seconds${not_asked:+,$not_asked}" \
         --state "$work/state" --json > "$work/json" 2> "$work/err"
     python3 -c 'import json; [print(gate["gate"], gate["verdict"], gate["sentence"]) for gate in json.load(open("'"$work/json"'"))["records"][0]["gates"]]'
     cat "$work/err"
@@ -43,11 +44,16 @@ fails() {
     grep -q "^emulation FAIL" "$work/said"
 }
 
-# What is open in the kernel (docs/kernels), and left out here.
+# What is open in the kernel (docs/kernels), and left out here: features, and questions of the gate.
 open_in() {
     case $1 in
     simt) echo bias ;;
     sm90 | sm90_many | sm90_short) echo page ;;
+    esac
+}
+not_asked_of() {
+    case $1 in
+    simt | sm80 | sm80_small | sm80_split | sm90_split) echo emulation_low_bias=0 ;;
     esac
 }
 

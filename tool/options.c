@@ -87,9 +87,8 @@ const struct option_spec option_specs[] = {
      CMD_PROVE, OPTION_FLAG, FIELD(thorough), 0, 0},
     {"policy", "NAME=N,...",
      "Prove by other numbers than those of the policy, such as cover_rows=300,large_rounds=0 for a first look. The record names "
-     "them, and "
-     "verify takes none that are laxer.",
-     CMD_PROVE, OPTION_TEXT, FIELD(policy), 0, 0},
+     "them, and verify takes none that are laxer. With selftest: for the mutants of --generate.",
+     CMD_PROVE | CMD_SELFTEST, OPTION_TEXT, FIELD(policy), 0, 0},
     {"timed", "FILE", "Time the problems in FILE instead of the built-in ones.", CMD_PROVE, OPTION_TEXT, FIELD(timed), 0, 0},
     {"vs", "KERNEL",
      "Compare with this kernel, a name or a file. prove takes the reigning champion unless this is given; bench then uses the "

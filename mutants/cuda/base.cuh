@@ -439,7 +439,9 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, BLOCKS) ATTRIBUTES
         // Mask, maximum, exponential, sum, for the two rows of a lane; scores in units of log2.
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            const attest_span row = attest_row_visible(args, tile.sequence, row_0 + h * 8);
+            attest_span row = attest_row_visible(args, tile.sequence, row_0 + h * 8);
+            if (SPLIT) // a block that begins with a window goes on into the keys of the next piece
+                row.end = min(row.end, span.end);
             float top = minus_infinity();
 #pragma unroll
             for (int k = 0; k < 8; k++)

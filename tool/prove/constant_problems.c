@@ -181,7 +181,8 @@ static void draw_sizes(const struct kernel_constants *constants, struct dice *di
                                     .page = size[PAGE],
                                     .window_left = size[WINDOW_LEFT],
                                     .window_right = size[WINDOW_RIGHT],
-                                    .full = roll(dice, 4) != 0};
+                                    .full = roll(dice, 4) != 0,
+                                    .padded = roll(dice, 8) == 0};
 }
 
 /* Half of the time a hair beside the number, and half of the others well beside it. */

@@ -461,23 +461,22 @@ void cuda_emulation_code(const struct cuda_emulation *emulation, int group, char
 }
 
 struct executor *cuda_emulation_open(const struct proof *proof, const struct cuda_emulation *emulation, int group, int compute,
-                                     int order, struct execution *execution)
+                                     enum guard guard, struct execution *execution)
 {
     static const int counts[] = {1, 2, 3, 3, 4, 5, 6};
-    char path[700], device[40], seed[48], fixed[40], processors[48];
+    char path[700], device[40], seed[48], processors[48];
     static atomic_int opened;
-    const uint64_t bits = random_bits(proof->seed, SEED_PROCESSORS, order >= 0 ? 0 : (uint64_t)atomic_fetch_add(&opened, 1));
+    const uint64_t bits = random_bits(proof->seed, SEED_PROCESSORS, (uint64_t)atomic_fetch_add(&opened, 1));
     snprintf(processors, sizeof processors, "EMULATED_MULTIPROCESSORS=%d", counts[bits % COUNT_OF(counts)]);
     snprintf(path, sizeof path, "LD_LIBRARY_PATH=%s", emulation->folder);
     snprintf(device, sizeof device, "EMULATED_COMPUTE=%d", compute);
     snprintf(seed, sizeof seed, "EMULATED_SEED=%" PRIu64, proof->seed);
-    snprintf(fixed, sizeof fixed, "EMULATED_ORDER=%d", order);
-    const char *environment[] = {path, device, seed, processors, order >= 0 ? fixed : NULL, NULL};
+    const char *environment[] = {path, device, seed, processors, NULL};
     struct executor_spec spec = {.image = emulation->groups[group].index,
                                  .device = "cuda",
                                  .emulated = true,
                                  .threads = 1,
-                                 .guard = GUARD_BANDS,
+                                 .guard = guard,
                                  .seconds = proof->policy.call_seconds,
                                  .memory = (int64_t)proof->policy.memory_mb << 20,
                                  .environment = environment};

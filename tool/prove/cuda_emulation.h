@@ -60,10 +60,10 @@ enum verdict cuda_emulation_compile(const struct proof *proof, struct cuda_emula
 /* The digest of the code of a group's images, which are compiled to be compared; "" if it cannot be made. */
 void cuda_emulation_code(const struct cuda_emulation *emulation, int group, char digest[DIGEST_TEXT]);
 
-/* A worker on the emulated device of this compute capability, with the images of a group that is compiled. `order` is one of
- * EMULATION_ORDERS, or -1: a new one for every launch. */
+/* A worker on the emulated device of this compute capability, with the images of a group that is compiled. Each launch has another order
+ * of warps and copies. */
 struct executor *cuda_emulation_open(const struct proof *proof, const struct cuda_emulation *emulation, int group, int compute,
-                                     int order, struct execution *execution);
+                                     enum guard guard, struct execution *execution);
 
 /* What the emulated device said of a hazard, with lines of the source for addresses; false if it said nothing. *unknown: it met an
  * instruction that it does not have, and the text says where. */

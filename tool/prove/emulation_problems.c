@@ -8,10 +8,12 @@
  */
 #include "emulation_problems.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "far_strides.h"
 #include "gate.h"
 #include "problem_space.h"
 #include "random.h"
@@ -19,7 +21,10 @@
 enum {
     MOST_TELLING = 400,
     MANY = 260,
-    MANY_KEYS = 33000,
+    MANY_KEYS = 65600,
+    MOST_OWN = 1 << 17,     /* of a number of the kernel that a size is put at */
+    OWN_KEYS_TIME = 260000, /* of such problems together, in keys of one row */
+    BLOCK_TIME = 60,        /* that a block takes by itself, likewise */
     MOST_ROWS = 1100,
     MOST_KEYS = 5000,
     SEED_ARRAY = 71,
@@ -215,9 +220,10 @@ static struct problem_sizes draw_sizes(struct dice *dice, const int *row, const 
     if (n[CUDA_ROWS_MOST] && sizes.rows > most)
         sizes.rows = most > 2 ? most : 2;
     if (manifest->padding && roll(dice, 2)) {
-        const int64_t step = n[CUDA_ALIGN] || roll(dice, 2) ? 8 : 1;
+        const int64_t step = roll(dice, 2) ? 8 : 1;
         sizes.dim = (below / step + 1 + roll(dice, (image->dim - below) / step)) * step;
     }
+    sizes.padded = sizes.dim % 8 && (n[CUDA_ALIGN] || roll(dice, 2)); /* columns behind the last are in the same vector, and NaN */
     const double block = (double)(q * kv) * (double)image->dim;
     for (int step = 0; step < 6; step++) {
         double blocks = blocks_of(&sizes, n, manifest->packs);
@@ -310,17 +316,36 @@ static bool next_covering(struct emulation_problems *problems, struct emulation_
 
 /* ---- larger problems ----------------------------------------------------------------------------------------------------- */
 
-static bool add(struct emulation_problems *problems, const char *text, int device, int orders)
+/* The struct has all but a seed and a group. */
+static bool add_made(struct emulation_problems *problems, struct emulation_problem made)
 {
-    struct emulation_problem made = {.kind = EMULATION_TELLING, .device = device, .orders = orders, .seed = problems->proof->seed};
-    if (problems->count == MOST_TELLING || attest_problem_parse(text, &made.problem, NULL, 0) != ATTEST_OK ||
-        !gate_takes(problems->proof, &made.problem))
+    if (problems->count == MOST_TELLING || !gate_takes(problems->proof, &made.problem))
         return false;
-    made.seed += (uint64_t)problems->count;
+    made.kind = EMULATION_TELLING;
+    made.seed = problems->proof->seed + (uint64_t)problems->count;
     made.group = cuda_emulation_group(problems->proof, problems->emulation, &made.problem);
     if (made.group >= 0)
         problems->telling[problems->count++] = made;
     return made.group >= 0;
+}
+
+static bool add(struct emulation_problems *problems, const char *text, int device, int orders)
+{
+    struct emulation_problem made = {.device = device, .orders = orders};
+    return attest_problem_parse(text, &made.problem, NULL, 0) == ATTEST_OK && add_made(problems, made);
+}
+
+/* Offsets that need more than 32 bits, by the stride of this kind (far_strides.h), first with a bias and LSE. */
+static void add_far(struct emulation_problems *problems, const struct cuda_configuration *image, int kind)
+{
+    struct emulation_problem made = {.device = cuda_limits[image->arch].number, .orders = 1, .far = true};
+    struct far_spread spreads[PLACE_COUNT];
+    for (int n = 0; n < 2; n++)
+        if (far_problem(kind, image->dtype, image->dim, false, n ? ATTEST_BIAS | ATTEST_LSE : 0, &made.problem)) {
+            const attest_problem far = far_strides(&made.problem, spreads);
+            if (gate_takes(problems->proof, &far) && add_made(problems, made))
+                return;
+        }
 }
 
 /* Likewise, with contents: what only shows where they are not the usual. */
@@ -343,7 +368,7 @@ static void add_with(struct emulation_problems *problems, int device, int orders
     add(problems, text, device, orders);
 }
 
-enum { ROUND_RING, ROUND_GRID, ROUND_PIECES, ROUND_NOTHING, ROUND_MOST_PIECES, ROUND_MANY, ROUNDS };
+enum { ROUND_RING, ROUND_GRID, ROUND_PIECES, ROUND_ODD_ROWS, ROUND_NOTHING, ROUND_FAR, ROUND_MOST_PIECES, ROUND_MANY, ROUNDS };
 
 /* Features, each in a problem in which rings of stages and persistent grids go round: what is done in a later round, or in a buffer
  * that is used again, may be wrong with one of them alone. */
@@ -369,7 +394,7 @@ static const struct {
     {":sink:wl=200", "sinks=large"},
 };
 enum {
-    PAGED_FEATURES = 2,
+    PAGED_FEATURES = 3,
     PACKED_FEATURES = 2,
     FEATURES = COUNT_OF(features) + PAGED_FEATURES + PACKED_FEATURES,
     FEATURES_OF_IMAGE = 4
@@ -393,14 +418,17 @@ static void add_feature(struct emulation_problems *problems, const struct cuda_c
     if (other < 0) {
         snprintf(text + used, sizeof text - (size_t)used, "%s", features[feature].words);
     } else if (other < PAGED_FEATURES) {
-        const int page = other ? 16 : tile_kv;
-        snprintf(text + used, sizeof text - (size_t)used, ":lens:page=%d,%d", page, batch * ((keys + page - 1) / page) + 2);
+        /* The last in pages that no tile is made of, and to the bit as without pages. */
+        const int page = other == 0 ? tile_kv : other == 1 ? 16 : 24;
+        snprintf(text + used, sizeof text - (size_t)used, ":lens%s:page=%d,%d", other == 2 ? ":invariant:lse" : "", page,
+                 batch * ((keys + page - 1) / page) + 2);
     } else {
         snprintf(text + used, sizeof text - (size_t)used, "%s:varlenq=%d:varlenkv=%d", other == PAGED_FEATURES ? "" : ":causal:br",
                  batch * few, batch * keys);
     }
     add_filled(problems, text, device,
                other < 0                ? features[feature].contents
+               : other == 2             ? "lengths=full"
                : other < PAGED_FEATURES ? "lengths=zeros-last"
                                         : "ends=both");
 }
@@ -419,8 +447,21 @@ static void add_round(struct emulation_problems *problems, const struct cuda_con
     case ROUND_RING:
         snprintf(base, sizeof base, "fwd:%s:b1:hq2:hkv1:sq%d:skv%d:d%d", dtype, few,
                  tile_kv * (smallest ? 3 * stages + 2 : stages + stages / 2 + 2) + 5, image->dim);
-        add_with(problems, device, orders, base, "");
+        add_with(problems, device, orders, base, smallest ? "" : ":scale=2"); /* in which maxima rise from block to block */
         break;
+    case ROUND_FAR: /* of the first image every kind, of the others one, which the seed draws */
+        for (int kind = 0; kind < FAR_KINDS; kind++)
+            if (image == problems->emulation->telling ||
+                (uint64_t)kind == (problems->proof->seed + (uint64_t)(image - problems->emulation->telling)) % FAR_KINDS)
+                add_far(problems, image, kind);
+        break;
+    case ROUND_ODD_ROWS: { /* of Q, K and V in turn, where vectors would be misaligned */
+        const int odd = (int)(problems->proof->seed % 3), keys = tile_kv + 9, column = image->dim + 1;
+        snprintf(base, sizeof base, "fwd:%s:b1:hq2:hkv2:sq%d:skv%d:d%d:%cs=%d,%d,%d", dtype, few, keys, image->dim, "qkv"[odd],
+                 2 * (odd ? keys : few) * column, (odd ? keys : few) * column, column);
+        add_with(problems, device, EMULATION_COVERING_ORDERS, base, "");
+        break;
+    }
     case ROUND_GRID: /* with tiles of all lengths */
         snprintf(base, sizeof base, "fwd:%s:b%d:hq2:hkv1:sq%d:skv%d:d%d", dtype,
                  !persistent ? 2
@@ -453,13 +494,50 @@ static void add_round(struct emulation_problems *problems, const struct cuda_con
                      image->dim);
             add_with(problems, device, 1, base, "");
         }
-        if (image == problems->emulation->telling) { /* and more keys than 15 bits count */
+        if (image == problems->emulation->telling) { /* and more keys than 16 bits count */
             snprintf(base, sizeof base, "fwd:%s:b1:h1:sq1:skv%d:d%d", dtype, MANY_KEYS, image->dim);
             add_with(problems, device, 1, base, "");
+            /* and more sequences, of which few have rows, behind 33,000 that have none */
+            snprintf(base, sizeof base, "fwd:%s:b66600:h1:sq1:skv1:d%d:varlenq=40", dtype, image->dim);
+            add_filled(problems, base, device, "lengths=zeros-first");
         }
         break;
     default:
         break;
+    }
+}
+
+/* Numbers of the kernel that are too large for the covering array, as a size of the first image: of keys, in pages if they may be, of rows, heads or
+ * sequences, as many as there is time for. */
+static void add_own(struct emulation_problems *problems, const struct cuda_configuration *image)
+{
+    const struct kernel_constants *constants = &problems->emulation->constants;
+    const int64_t tile_q = image->numbers[CUDA_TILE_Q];
+    const int tile_kv = (int)image->numbers[CUDA_TILE_KV];
+    int64_t time = OWN_KEYS_TIME;
+    for (int n = 0, target; n < constants->whole_count * TARGETS; n++) {
+        int64_t value;
+        char text[160], pages[40];
+        if (!own_value(constants, problems->proof->seed, n, &target, &value) || value > MOST_OWN)
+            continue;
+        const int64_t size = value + 1 + (int64_t)(problems->proof->seed % 40);
+        const int64_t asked[TARGETS] = {[KEYS] = value > MOST_KEYS ? size : 0,
+                                        [ROWS] =
+                                            value > MOST_ROWS && !image->numbers[CUDA_ROWS_MOST] ? size / tile_q * BLOCK_TIME : 0,
+                                        [HEADS] = value > MANY ? size * BLOCK_TIME : 0,
+                                        [BATCH] = value > MANY ? size * BLOCK_TIME : 0};
+        if (!asked[target] || asked[target] > time)
+            continue;
+        time -= asked[target];
+        snprintf(text, sizeof text, "fwd:%s:b%" PRId64 ":h%" PRId64 ":sq%" PRId64 ":skv%" PRId64 ":d%d",
+                 cuda_dtype_name(image->dtype), target == BATCH ? size : 1, target == HEADS ? size : 1, target == ROWS ? size : 1,
+                 target == KEYS ? size : 3, image->dim);
+        snprintf(pages, sizeof pages, ":page=%d,%" PRId64, tile_kv, ceiling(size, tile_kv) + 2);
+        const int before = problems->count;
+        if (target == KEYS && n % 2)
+            add_with(problems, cuda_limits[image->arch].number, 1, text, pages);
+        if (problems->count == before)
+            add_with(problems, cuda_limits[image->arch].number, 1, text, "");
     }
 }
 
@@ -482,15 +560,21 @@ static void add_suite(struct emulation_problems *problems, bool asked_for)
     }
 }
 
-/* The first image, which is the smallest, has everything; the others have the rounds in fewer orders, and some features each. */
+/* Each image goes round its ring, so that none is left out where time is short. Then the first image, which is the smallest, has
+ * everything; the others have the rounds in fewer orders, and some features each. */
 static void add_rounds(struct emulation_problems *problems)
 {
     const struct cuda_emulation *emulation = problems->emulation;
     const int first = (int)(random_bits(problems->proof->seed, SEED_FEATURES, 0) % FEATURES);
+    for (int i = 0; i < emulation->different; i++)
+        if (emulation->telling[i].tile == 0)
+            add_round(problems, &emulation->telling[i], ROUND_RING);
     for (int i = 0; i < emulation->different; i++) {
         const struct cuda_configuration *image = &emulation->telling[i];
-        for (int round = 0; round < ROUNDS && image->tile == 0; round++)
+        for (int round = ROUND_RING + 1; round < ROUNDS && image->tile == 0; round++)
             add_round(problems, image, round);
+        if (i == 0)
+            add_own(problems, image);
         for (int n = 0; n < (i ? FEATURES_OF_IMAGE : FEATURES) && image->tile == 0; n++)
             add_feature(problems, image, (first + i * FEATURES_OF_IMAGE + n) % FEATURES);
     }

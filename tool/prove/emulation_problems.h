@@ -20,6 +20,7 @@ enum emulation_kind { EMULATION_COVERING, EMULATION_TELLING, EMULATION_KINDS };
 struct emulation_problem {
     enum emulation_kind kind;
     attest_problem problem;
+    bool far;    /* the outermost dimension of each tensor is EXECUTOR_FAR elements apart where the kernel sees it */
     bool filled; /* its contents are asked for; else the usual */
     struct contents contents;
     int group, device;        /* images, compute capability */

@@ -17,6 +17,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +28,11 @@
 #include "cuda_emulation.h"
 #include "emulation_problems.h"
 #include "examine.h"
+#include "far_strides.h"
 #include "gate.h"
 #include "observed.h"
+#include "out_of_range.h"
+#include "relations.h"
 #include "stages.h"
 
 enum { MOST_WORKERS = 16, FIRST_COVERING = 8, LATEST = 3, ENOUGH_REFUSED = 12, SERVED_BY_ONE = 12 };
@@ -62,8 +66,9 @@ struct emulated_gate {
     bool ended[EMULATION_KINDS];
     int taken[EMULATION_KINDS];
     struct met met;
-    json_t *list;      /* of problems that were run */
-    json_t *diagnosis; /* of the first wrong numbers; NULL: none */
+    atomic_bool asked_low[EMULATION_MOST_GROUPS]; /* run_low_bias */
+    json_t *list;                                 /* of problems that were run */
+    json_t *diagnosis;                            /* of the first wrong numbers; NULL: none */
     int right, refused;
     bool unknown, failed;
     enum verdict verdict; /* of the failure, and its sentence */
@@ -167,6 +172,11 @@ static double processor_seconds(struct executor *executor)
     return (double)own.tv_sec + 1e-9 * (double)own.tv_nsec + (executor ? executor_processor_seconds(executor) : 0);
 }
 
+static bool takes_in_emulation(const void *data, const attest_problem *problem)
+{
+    return gate_takes(data, problem);
+}
+
 static void fail(struct task *task, const char *sentence)
 {
     task->verdict = VERDICT_FAIL;
@@ -243,10 +253,27 @@ static bool judge_first(struct task *task, struct exam *exam, struct outputs *fi
     return task->verdict == VERDICT_PASS;
 }
 
-/* One sequence alone, as a dense problem, which has the same bits if the problem is ATTEST_INVARIANT. False if the worker is gone. */
-static bool run_alone(struct task *task, const struct exam *exam, const struct outputs *first, struct executor *executor)
+/* Whether the worker is still there after a run that was `about` something. If not, what the emulated device said is why the task fails. */
+static bool still_there(struct emulated_gate *gate, struct task *task, struct executor *executor, const struct execution *execution,
+                        const char *about)
 {
-    const int64_t sequence = exam->inputs.problem.batch - 1;
+    char why[640], sentence[800];
+    bool unknown = false;
+    if (execution->end == EXECUTION_DONE || execution->end == EXECUTION_REFUSED || execution->end == EXECUTION_LACKING)
+        return true;
+    if (!cuda_emulation_finding(executor, why, sizeof why, &unknown))
+        snprintf(why, sizeof why, "%s", execution->sentence);
+    gate->unknown = gate->unknown || unknown;
+    snprintf(sentence, sizeof sentence, "%s%s", about, why);
+    fail(task, sentence);
+    return false;
+}
+
+/* One sequence alone, as a dense problem, which has the same bits if the problem is ATTEST_INVARIANT. False if the worker is gone. */
+static bool run_alone(struct emulated_gate *gate, struct task *task, const struct exam *exam, const struct outputs *first,
+                      struct executor *executor)
+{
+    const int64_t batch = exam->inputs.problem.batch, sequence = batch ? (int64_t)(task->of.seed % (uint64_t)batch) : -1;
     struct execution execution = {.end = EXECUTION_REFUSED};
     char what[256] = "", why[400];
     bool same =
@@ -255,10 +282,39 @@ static bool run_alone(struct task *task, const struct exam *exam, const struct o
         snprintf(why, sizeof why, "other bits if sequence %lld is computed alone (%s)", (long long)sequence, what);
         fail(task, why);
     }
-    bool there = execution.end == EXECUTION_DONE || execution.end == EXECUTION_REFUSED || execution.end == EXECUTION_LACKING;
-    if (!there)
-        fail(task, execution.sentence);
-    return there;
+    return still_there(gate, task, executor, &execution, "with one sequence alone: ");
+}
+
+/* Lengths and pages out of range. False if the worker is gone. */
+static bool run_out_of_range(struct emulated_gate *gate, struct task *task, const struct exam *exam, const struct outputs *first,
+                             struct executor *executor)
+{
+    struct execution execution;
+    char why[640] = "";
+    if (!right_out_of_range(executor_subject(executor), &exam->inputs, first, task->of.seed, &execution, why, sizeof why))
+        fail(task, why);
+    return still_there(gate, task, executor, &execution,
+                       "with lengths or pages on the device that are out of range, which are to be clamped: ");
+}
+
+/* Once for each group: a bias that is low and the same for all keys of a row hides nothing. False if the worker is gone. */
+static bool run_low_bias(struct emulated_gate *gate, struct task *task, struct executor *executor)
+{
+    const struct emulation_group *group = &gate->emulation.groups[task->of.group];
+    struct relation_verdict found;
+    attest_problem problem;
+    char text[96], why[800];
+    snprintf(text, sizeof text, "fwd:%s:b1:hq2:hkv1:sq5:skv70:d%d:lse", cuda_dtype_name(group->dtype), group->dim);
+    if (gate->proof->policy.emulation_low_bias == 0 || attest_problem_parse(text, &problem, NULL, 0) != ATTEST_OK ||
+        atomic_exchange(&gate->asked_low[task->of.group], true))
+        return true;
+    relation_check(relation_find("a bias that is low and the same for all keys"), executor_subject(executor),
+                   (struct taker){takes_in_emulation, gate->proof}, &problem, true, task->of.seed, &found);
+    if (found.verdict != VERDICT_FAIL)
+        return true;
+    snprintf(why, sizeof why, "with a bias that is low and the same for all keys of a row, %s: %s", text, found.sentence);
+    fail(task, why);
+    return found.end == EXECUTION_DONE;
 }
 
 /* One problem in its orders. False if the worker is gone. */
@@ -282,6 +338,8 @@ static bool run_task(struct emulated_gate *gate, struct task *task, struct execu
         there = execution.end == EXECUTION_REFUSED || execution.end == EXECUTION_LACKING;
         if (!there)
             fail(task, execution.sentence);
+        else if (execution.end == EXECUTION_LACKING) /* the record says so */
+            snprintf(task->note, sizeof task->note, "not run: %s", execution.sentence);
         goto out;
     }
     for (int order = 0; order < of->orders; order++) {
@@ -292,11 +350,8 @@ static bool run_task(struct emulated_gate *gate, struct task *task, struct execu
         task->seconds = processor_seconds(executor) - begin;
         task->run = true;
         if (execution.end != EXECUTION_DONE) {
-            fail(task, execution.sentence);
-            bool unknown = false;
-            if (cuda_emulation_finding(executor, why, sizeof why, &unknown))
-                fail(task, why);
-            gate->unknown = gate->unknown || unknown;
+            if (still_there(gate, task, executor, &execution, ""))
+                fail(task, execution.sentence);
             there = false;
             goto out;
         }
@@ -311,14 +366,17 @@ static bool run_task(struct emulated_gate *gate, struct task *task, struct execu
             goto out;
         }
         if (!order && !judge_first(task, &exam, &first, executor)) {
-            diagnose(gate, task, executor);
+            if (!of->far) /* with offsets that fit, all stages may be right */
+                diagnose(gate, task, executor);
             goto out;
         }
         if (!order && of->kind == EMULATION_COVERING)
             observed_fields(&exam, of->row, task->observed);
     }
     if (of->problem.flags & ATTEST_INVARIANT && !contents_special(&of->contents))
-        there = run_alone(task, &exam, &first, executor);
+        there = run_alone(gate, task, &exam, &first, executor);
+    if (there && task->verdict == VERDICT_PASS && of->kind == EMULATION_COVERING && !contents_special(&of->contents))
+        there = run_out_of_range(gate, task, &exam, &first, executor) && run_low_bias(gate, task, executor);
 out:
     outputs_free(&first);
     outputs_free(&again);
@@ -379,7 +437,9 @@ static void add_result(struct emulated_gate *gate, const struct task *task, doub
 {
     const struct emulation_problem *of = &task->of;
     char text[ATTEST_PROBLEM_TEXT] = "", contents[CONTENTS_TEXT] = "";
-    attest_problem_print(&of->problem, text, sizeof text);
+    struct far_spread spreads[PLACE_COUNT];
+    const attest_problem problem = of->far ? far_strides(&of->problem, spreads) : of->problem;
+    attest_problem_print(&problem, text, sizeof text);
     if (of->kind == EMULATION_COVERING || of->filled)
         contents_print(&of->contents, contents);
 #pragma omp critical(emulated_tasks)
@@ -390,11 +450,12 @@ static void add_result(struct emulated_gate *gate, const struct task *task, doub
             gate->refused++;
             note_refused(gate, &of->problem);
         }
-        if (task->run) {
+        if (task->run || *task->note)
             json_add(gate->list,
                      json_pack("{s:s, s:s, s:I, s:i, s:i, s:s, s:s, s:f, s:f}", "problem", text, "contents", contents, "seed",
                                (json_int_t)of->seed, "device", of->device, "orders", of->orders, "verdict",
                                verdict_name(task->verdict), "note", task->note, "max_error", task->max_error, "seconds", seconds));
+        if (task->run) {
             note_met(gate, of);
             emulation_problems_mark(gate->problems, of, task->observed);
         }
@@ -438,17 +499,18 @@ static void work(struct emulated_gate *gate)
             device++;
         if (!has_images(gate, task.of.group))
             break;
-        struct executor **executor = &executors[task.of.group][device];
+        struct executor *far = NULL, **executor = task.of.far ? &far : &executors[task.of.group][device];
         double begin = processor_seconds(*executor), spent = 0;
         if (!*executor)
-            *executor = cuda_emulation_open(gate->proof, &gate->emulation, task.of.group, task.of.device, -1, &execution);
+            *executor = cuda_emulation_open(gate->proof, &gate->emulation, task.of.group, task.of.device,
+                                            task.of.far ? GUARD_FAR : GUARD_BANDS, &execution);
         if (!*executor) {
             task.verdict = execution.end == EXECUTION_LACKING ? VERDICT_INCONCLUSIVE : VERDICT_FAIL;
             snprintf(task.note, sizeof task.note, "%s", execution.sentence);
         } else {
             bool there = run_task(gate, &task, *executor);
             spent = processor_seconds(*executor) - begin;
-            if (!there || ++served[task.of.group][device] % SERVED_BY_ONE == 0) {
+            if (!there || task.of.far || ++served[task.of.group][device] % SERVED_BY_ONE == 0) {
                 end_worker(gate, *executor);
                 *executor = NULL;
             }

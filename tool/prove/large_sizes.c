@@ -36,30 +36,31 @@ struct range {
 static const struct large {
     const char *name;
     struct range batch, group, heads_kv, rows, keys, dim, page, window_left;
+    bool each_dtype; /* one problem in every dtype that the kernel takes: each may have a way of its own */
 } larges[] = {
-    {"rows past 8k", {1, 2}, {1, 3}, {1, 2}, {8193, 9000}, {2, 40}, {4, 16}, {0, 0}, {0, 0}},
-    {"rows past 32k", {1, 1}, {1, 2}, {1, 1}, {32769, 60000}, {2, 12}, {2, 8}, {0, 0}, {0, 0}},
-    {"rows past 64k", {1, 1}, {1, 2}, {1, 1}, {65560, 66000}, {2, 12}, {2, 8}, {0, 0}, {0, 0}},
-    {"rows past 1M", {1, 1}, {1, 1}, {1, 1}, {1048600, 1048800}, {2, 3}, {1, 4}, {0, 0}, {0, 0}},
-    {"keys past 8k", {1, 3}, {3, 7}, {1, 3}, {1, 8}, {8193, 16384}, {8, 64}, {0, 0}, {0, 0}},
-    {"keys past 32k, few rows", {1, 2}, {1, 7}, {1, 1}, {1, 2}, {32769, 60000}, {8, 32}, {0, 0}, {0, 0}},
-    {"keys past 32k, many rows", {1, 1}, {1, 3}, {1, 1}, {9, 60}, {32769, 60000}, {4, 16}, {0, 0}, {0, 0}},
-    {"keys past 64k, many rows", {1, 1}, {1, 3}, {1, 1}, {9, 60}, {65537, 70000}, {4, 16}, {0, 0}, {0, 0}},
-    {"keys past 64k", {1, 1}, {1, 7}, {1, 1}, {1, 4}, {65537, 66000}, {8, 32}, {0, 0}, {0, 0}},
-    {"keys past 1M", {1, 1}, {1, 2}, {1, 1}, {1, 1}, {1048600, 1049000}, {4, 8}, {0, 0}, {0, 0}},
-    {"sequences past 256", {257, 600}, {1, 7}, {1, 3}, {1, 4}, {1, 40}, {4, 16}, {0, 0}, {0, 0}},
-    {"sequences past 64k", {65560, 66000}, {1, 1}, {1, 1}, {1, 1}, {1, 3}, {1, 4}, {0, 0}, {0, 0}},
-    {"heads past 256", {1, 3}, {1, 7}, {257, 600}, {1, 4}, {1, 40}, {4, 16}, {0, 0}, {0, 0}},
-    {"heads past 64k", {1, 1}, {1, 1}, {65560, 66000}, {1, 1}, {1, 3}, {1, 4}, {0, 0}, {0, 0}},
-    {"sequences and heads past 64", {67, 80}, {1, 7}, {67, 80}, {1, 3}, {2, 8}, {1, 8}, {0, 0}, {0, 0}},
-    {"rows and keys past 8k", {1, 1}, {1, 1}, {1, 1}, {8193, 9000}, {8193, 9000}, {4, 8}, {0, 0}, {1001, 2000}},
-    {"many pages", {1, 3}, {1, 7}, {1, 2}, {1, 4}, {16385, 70000}, {4, 16}, {1, 7}, {0, 0}},
-    {"pages that are no power of two", {2, 9}, {3, 7}, {1, 3}, {1, 3}, {4097, 9000}, {8, 32}, {97, 300}, {0, 0}},
-    {"large pages", {1, 3}, {3, 7}, {1, 2}, {1, 8}, {2049, 40000}, {8, 32}, {513, 1500}, {0, 0}},
-    {"K and V past the caches, few rows", {1, 2}, {4, 8}, {2, 3}, {1, 1}, {27000, 31000}, {128, 160}, {0, 0}, {0, 0}},
-    {"K and V past the caches, some rows", {1, 1}, {4, 16}, {2, 3}, {2, 5}, {27000, 31000}, {128, 160}, {0, 0}, {0, 0}},
-    {"K and V past the caches, many rows", {1, 1}, {1, 2}, {4, 8}, {33, 96}, {6300, 9000}, {112, 144}, {0, 0}, {0, 0}},
-    {"a batch of long sequences", {9, 40}, {3, 7}, {1, 2}, {1, 2}, {1025, 4096}, {8, 32}, {0, 0}, {0, 0}},
+    {"rows past 8k", {1, 2}, {1, 3}, {1, 2}, {8193, 9000}, {2, 40}, {4, 16}, {0, 0}, {0, 0}, false},
+    {"rows past 32k", {1, 1}, {1, 2}, {1, 1}, {32769, 60000}, {2, 12}, {2, 8}, {0, 0}, {0, 0}, false},
+    {"rows past 64k", {1, 1}, {1, 2}, {1, 1}, {65560, 66000}, {2, 12}, {2, 8}, {0, 0}, {0, 0}, false},
+    {"rows past 1M", {1, 1}, {1, 1}, {1, 1}, {1048600, 1048800}, {2, 3}, {1, 4}, {0, 0}, {0, 0}, false},
+    {"keys past 8k", {1, 3}, {3, 7}, {1, 3}, {1, 8}, {8193, 16384}, {8, 64}, {0, 0}, {0, 0}, false},
+    {"keys past 32k, few rows", {1, 2}, {1, 7}, {1, 1}, {1, 2}, {32769, 60000}, {8, 32}, {0, 0}, {0, 0}, false},
+    {"keys past 32k, many rows", {1, 1}, {1, 3}, {1, 1}, {9, 60}, {32769, 60000}, {4, 16}, {0, 0}, {0, 0}, false},
+    {"keys past 64k, many rows", {1, 1}, {1, 3}, {1, 1}, {9, 60}, {65537, 70000}, {4, 16}, {0, 0}, {0, 0}, false},
+    {"keys past 64k", {1, 1}, {1, 7}, {1, 1}, {1, 4}, {65537, 66000}, {8, 32}, {0, 0}, {0, 0}, false},
+    {"keys past 1M", {1, 1}, {1, 2}, {1, 1}, {1, 1}, {1048600, 1049000}, {4, 8}, {0, 0}, {0, 0}, false},
+    {"sequences past 256", {257, 600}, {1, 7}, {1, 3}, {1, 4}, {1, 40}, {4, 16}, {0, 0}, {0, 0}, false},
+    {"sequences past 64k", {65560, 66000}, {1, 1}, {1, 1}, {1, 1}, {1, 3}, {1, 4}, {0, 0}, {0, 0}, false},
+    {"heads past 256", {1, 3}, {1, 7}, {257, 600}, {1, 4}, {1, 40}, {4, 16}, {0, 0}, {0, 0}, false},
+    {"heads past 64k", {1, 1}, {1, 1}, {65560, 66000}, {1, 1}, {1, 3}, {1, 4}, {0, 0}, {0, 0}, false},
+    {"sequences and heads past 64", {67, 80}, {1, 7}, {67, 80}, {1, 3}, {2, 8}, {1, 8}, {0, 0}, {0, 0}, false},
+    {"rows and keys past 8k", {1, 1}, {1, 1}, {1, 1}, {8193, 9000}, {8193, 9000}, {4, 8}, {0, 0}, {1001, 2000}, false},
+    {"many pages", {1, 3}, {1, 7}, {1, 2}, {1, 4}, {16385, 70000}, {4, 16}, {1, 7}, {0, 0}, false},
+    {"pages that are no power of two", {2, 9}, {3, 7}, {1, 3}, {1, 3}, {4097, 9000}, {8, 32}, {97, 300}, {0, 0}, false},
+    {"large pages", {1, 3}, {3, 7}, {1, 2}, {1, 8}, {2049, 40000}, {8, 32}, {513, 1500}, {0, 0}, false},
+    {"K and V past the caches, few rows", {1, 2}, {4, 8}, {2, 3}, {1, 1}, {27000, 31000}, {128, 160}, {0, 0}, {0, 0}, true},
+    {"K and V past the caches, some rows", {1, 1}, {4, 16}, {2, 3}, {2, 5}, {27000, 31000}, {128, 160}, {0, 0}, {0, 0}, true},
+    {"K and V past the caches, many rows", {1, 1}, {1, 2}, {4, 8}, {33, 96}, {6300, 9000}, {112, 144}, {0, 0}, {0, 0}, true},
+    {"a batch of long sequences", {9, 40}, {3, 7}, {1, 2}, {1, 2}, {1025, 4096}, {8, 32}, {0, 0}, {0, 0}, false},
 };
 
 static int64_t draw(uint64_t seed, uint64_t stream, uint64_t index, struct range range)
@@ -210,11 +211,12 @@ static void simplify(int row[COVERING_FIELDS], int tries)
         row[wide[n]] = 0;
 }
 
+/* `dtype` is a level of its field, or -1: any. */
 static bool draw_large(const struct cover_plan *plan, const struct problem_space *space, struct covering *covering, int n,
-                       int round, struct cover_outcome *outcome)
+                       int round, int dtype, struct cover_outcome *outcome)
 {
     for (int tries = 0; tries < TRIES; tries++) {
-        uint64_t index = (uint64_t)((round * COUNT_OF(larges) + n) * TRIES + tries);
+        uint64_t index = (uint64_t)(((dtype + 1) * plan->large + round) * COUNT_OF(larges) + n) * TRIES + (uint64_t)tries;
         struct problem_sizes sizes = draw_sizes(&larges[n], random_bits(plan->seed, SEED_LARGE, index), tries);
         int row[COVERING_FIELDS];
         if (!covering_next(covering, row))
@@ -225,6 +227,10 @@ static bool draw_large(const struct cover_plan *plan, const struct problem_space
         }
         row[FIELD_special] = 0;
         simplify(row, tries);
+        if (dtype >= 0) {
+            row[FIELD_dtype] = dtype;
+            row[FIELD_dtype_o] = row[FIELD_bias_type] = 0;
+        }
         if (sizes.full) {
             row[FIELD_lengths] = 1; /* full */
             row[FIELD_ends] = 0;
@@ -237,6 +243,22 @@ static bool draw_large(const struct cover_plan *plan, const struct problem_space
     return false;
 }
 
+static bool examine_large(const struct cover_plan *plan, const struct problem_space *space, struct covering *covering, int n,
+                          int round, int dtype, struct cover_summary *summary)
+{
+    uint64_t index = (uint64_t)(((dtype + 1) * plan->large + round) * COUNT_OF(larges) + n);
+    struct cover_outcome outcome = {.part = "large", .seed = cover_seed(plan->seed, SEED_INPUTS, index)};
+    if (!draw_large(plan, space, covering, n, round, dtype, &outcome)) {
+        summary->refused++;
+        return true;
+    }
+    bool all = cover_work(&outcome.problem) <= ALL_ROWS_WORK;
+    summary->rows_judged += cover_examine(plan->subject, &outcome, all ? NULL : cover_choose_rows, plan->threads, NULL, NULL);
+    summary->large += outcome.verdict == VERDICT_PASS || outcome.verdict == VERDICT_FAIL;
+    summary->refused += outcome.verdict == VERDICT_NOT_APPLICABLE;
+    return plan->report(plan->data, &outcome);
+}
+
 void cover_large(const struct cover_plan *plan, struct cover_summary *summary)
 {
     struct problem_space space;
@@ -245,19 +267,11 @@ void cover_large(const struct cover_plan *plan, struct cover_summary *summary)
     bool going = covering != NULL;
     for (int round = 0; round < plan->large; round++)
         for (int n = 0; n < COUNT_OF(larges) && going; n++) {
-            uint64_t index = (uint64_t)(round * COUNT_OF(larges) + n);
-            struct cover_outcome outcome = {.part = "large", .seed = cover_seed(plan->seed, SEED_INPUTS, index)};
             progress("correctness: large sizes, %d of %d: %s", n + 1, COUNT_OF(larges), larges[n].name);
-            if (!draw_large(plan, &space, covering, n, round, &outcome)) {
-                summary->refused++;
-                continue;
-            }
-            bool all = cover_work(&outcome.problem) <= ALL_ROWS_WORK;
-            summary->rows_judged +=
-                cover_examine(plan->subject, &outcome, all ? NULL : cover_choose_rows, plan->threads, NULL, NULL);
-            summary->large += outcome.verdict == VERDICT_PASS || outcome.verdict == VERDICT_FAIL;
-            summary->refused += outcome.verdict == VERDICT_NOT_APPLICABLE;
-            going = plan->report(plan->data, &outcome);
+            for (int dtype = larges[n].each_dtype ? 0 : -1; dtype < (larges[n].each_dtype ? field_levels(FIELD_dtype) : 0) && going;
+                 dtype++)
+                if (dtype < 0 || !space.refused[FIELD_dtype][dtype])
+                    going = examine_large(plan, &space, covering, n, round, dtype, summary);
         }
     covering_free(covering);
 }

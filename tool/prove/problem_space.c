@@ -179,11 +179,12 @@ static bool layout_agrees(int field, int layout, int other, int level)
     return !(field == FIELD_layout_k && layout == LAYOUT_ONE_ROW && other == FIELD_lse && level == 0);
 }
 
-/* Values that are not finite stay where every weight is moderate, so that no kernel may leave them out. */
+/* NaN in Q or K and infinite biases stay where every weight is moderate. V may be infinite or NaN at a weight that underflows: it reaches the
+ * row all the same. */
 static bool special_agrees(int special, int other, int level)
 {
-    enum { INF_IN_BIAS = 5, NAN_BEHIND_BIAS = 6 };
-    if (special == 0)
+    enum { INF_IN_V = 2, INF_IN_BIAS = 5, NAN_BEHIND_BIAS = 6 };
+    if (special <= INF_IN_V)
         return true;
     if (special >= INF_IN_BIAS && other == FIELD_bias_type && level == BIAS_NONE)
         return false;
@@ -361,13 +362,14 @@ static float draw_scale(struct dice *dice, int level, int64_t dim)
     }
 }
 
-/* Strides of a tensor [outer, heads, rows, columns]. */
-static void set_layout(struct dice *dice, int layout, int64_t stride[3], const int64_t extent[3], int64_t columns, bool packed)
+/* Strides of a tensor [outer, heads, rows, columns]; `padded`: rows are rounded up to whole vectors, whatever the dice say. */
+static void set_layout(struct dice *dice, int layout, int64_t stride[3], const int64_t extent[3], int64_t columns, bool packed,
+                       bool padded)
 {
     static const int orders[][3] = {{2, 1, 0}, {1, 2, 0}, {1, 0, 2}, {2, 0, 1}}; /* from the inside */
     const int *order = orders[layout <= LAYOUT_HBSD ? layout : roll(dice, 2)];
     int64_t reach = columns;
-    if (layout == LAYOUT_GAPS && roll(dice, 2)) /* padded rows, as vectors like them */
+    if (layout == LAYOUT_GAPS && (roll(dice, 2) || padded)) /* padded rows, as vectors like them */
         reach = (reach + 7) / 8 * 8;
     for (int n = 0; n < 3; n++) {
         int64_t gap = layout == LAYOUT_GAPS ? 8 * (1 + roll(dice, 3)) : layout == LAYOUT_ODD_GAPS ? 1 + 2 * roll(dice, 6) : 0;
@@ -421,7 +423,7 @@ static void set_bias_layout(struct dice *dice, int layout, attest_problem *probl
         stride[roll(dice, 3)] = 0;
 }
 
-static void set_strides(struct dice *dice, const int *row, attest_problem *problem)
+static void set_strides(struct dice *dice, const int *row, bool padded, attest_problem *problem)
 {
     bool packed_q = (problem->flags & ATTEST_VARLEN_Q) != 0, packed_kv = (problem->flags & ATTEST_VARLEN_KV) != 0;
     bool paged = (problem->flags & ATTEST_PAGED) != 0;
@@ -434,14 +436,14 @@ static void set_strides(struct dice *dice, const int *row, attest_problem *probl
                      : paged   ? problem->page_size
                                : problem->seq_kv};
     attest_problem_pack(problem);
-    set_layout(dice, row[FIELD_layout_q], problem->stride_q, q, problem->dim, packed_q);
-    set_layout(dice, row[FIELD_layout_o], problem->stride_o, q, problem->dim_v, packed_q);
-    set_layout(dice, row[FIELD_layout_k], problem->stride_k, kv, problem->dim, packed_kv);
-    set_layout(dice, row[FIELD_layout_v], problem->stride_v, kv, problem->dim_v, packed_kv);
+    set_layout(dice, padded ? LAYOUT_GAPS : row[FIELD_layout_q], problem->stride_q, q, problem->dim, packed_q, padded);
+    set_layout(dice, padded ? LAYOUT_GAPS : row[FIELD_layout_o], problem->stride_o, q, problem->dim_v, packed_q, padded);
+    set_layout(dice, padded ? LAYOUT_GAPS : row[FIELD_layout_k], problem->stride_k, kv, problem->dim, packed_kv, padded);
+    set_layout(dice, padded ? LAYOUT_GAPS : row[FIELD_layout_v], problem->stride_v, kv, problem->dim_v, packed_kv, padded);
     if (row[FIELD_shared] == SHARED_K_V)
         memcpy(problem->stride_v, problem->stride_k, sizeof problem->stride_v);
     if (problem->flags & ATTEST_LSE)
-        set_layout(dice, row[FIELD_layout_lse], problem->stride_lse, q, 1, packed_q);
+        set_layout(dice, row[FIELD_layout_lse], problem->stride_lse, q, 1, packed_q, false);
     if (problem->flags & ATTEST_BIAS)
         set_bias_layout(dice, row[FIELD_bias_layout], problem);
     if (paged)
@@ -503,7 +505,7 @@ static void build(const int *row, uint64_t seed, double usual, const struct prob
     float scale = draw_scale(&dice, row[FIELD_scale], problem->dim);
     problem->scale = asked->scale > 0 ? asked->scale : scale;
     set_flags(&dice, row, asked, problem);
-    set_strides(&dice, row, problem);
+    set_strides(&dice, row, asked->padded, problem);
     *contents = (struct contents){0};
     for (int f = 0; f < FIELD_COUNT; f++)
         if (fields[f].kind == KIND_FILLED)

@@ -42,7 +42,8 @@ void problem_space_make(struct problem_space *space, struct taker taker, double 
 struct problem_sizes {
     int64_t batch, group, heads_kv, rows, keys, dim, dim_v, page, window_left, window_right;
     float softcap, scale;
-    bool full; /* packed sequences are as long as they may be */
+    bool full;   /* packed sequences are as long as they may be */
+    bool padded; /* rows of Q, K, V and O are padded to whole vectors of 8 elements, with gaps between them */
 };
 
 /* A problem of these levels, with values drawn from the seed. False if the library or the kernel does not take what was drawn, or its

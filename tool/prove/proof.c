@@ -27,8 +27,7 @@
 #include "evidence/statement.h"
 #include "evidence/store.h"
 
-/* ---- opening and closing
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- opening and closing ---- */
 
 static enum exit_code load_suites(struct session *session, struct proof *proof)
 {
@@ -94,8 +93,7 @@ void proof_close(struct proof *proof)
     *proof = (struct proof){0};
 }
 
-/* ---- parts of the record
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- parts of the record ---- */
 
 json_t *flag_names(uint64_t flags)
 {

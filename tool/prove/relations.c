@@ -24,6 +24,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "random.h"
 
@@ -624,6 +625,14 @@ static const struct relation {
     {"grouped heads as repeated ones", NULL, NULL, false, grouped_heads},
 };
 const int relation_count = COUNT_OF(relations);
+
+int relation_find(const char *name)
+{
+    int relation = 0;
+    while (strcmp(relations[relation].name, name) != 0)
+        relation++;
+    return relation;
+}
 
 const char *relation_name(int relation)
 {

@@ -12,6 +12,9 @@
 extern const int relation_count;
 const char *relation_name(int relation);
 
+/* The relation of this name, which there must be. */
+int relation_find(const char *name);
+
 struct relation_verdict {
     enum verdict verdict; /* NOT APPLICABLE: the kernel does not take what the relation is about, or the problem does not have it */
     bool rounded;         /* it holds within rounding, where many kernels have the same bits */

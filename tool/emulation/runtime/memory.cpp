@@ -58,14 +58,21 @@ bool is_global(uint64_t address, uint64_t bytes)
     return found && address + bytes <= found->end;
 }
 
+/* Pages that are there once they are touched. A process may have less private memory than a tensor has addresses whose elements lie far
+ * apart, and that has little in it: such memory is shared, with nobody. */
+static void *reserve(size_t bytes, bool far)
+{
+    return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, (far ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
 uint64_t memory_allocate(size_t bytes)
 {
+    constexpr size_t FAR = (size_t)1 << 32;
     constexpr size_t PAGE = 4096;
     Allocation made = {};
     made.mapped = (bytes + PAGE - 1) / PAGE * PAGE + 2 * PAGE;
     made.shadow_bytes = (bytes / 4 + 2) * sizeof(Word);
-    void *memory = mmap(nullptr, made.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    void *shadow = mmap(nullptr, made.shadow_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = reserve(made.mapped, bytes > FAR), *shadow = reserve(made.shadow_bytes, bytes > FAR);
     if (memory == MAP_FAILED || shadow == MAP_FAILED) {
         if (memory != MAP_FAILED)
             munmap(memory, made.mapped);
