@@ -373,7 +373,7 @@ static void compute(const attest_task *task, void *scratch)
                 bool seen[TILE_KEYS];
                 if (!score_row(&tile, task, r, first, s, seen))
                     continue;
-                if (pass < PASSES)
+                if (PASSES > 1 && pass < PASSES)
                     tile.m[r] = MAX_NEXT(tile.m[r], max_of(s, seen));
                 else
                     add_tile(&tile, task, r, first, s, seen);

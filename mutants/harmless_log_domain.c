@@ -17,7 +17,7 @@ static void compute_task(const attest_task *task, void *scratch)
     double *o = scratch;
     for (int64_t r = 0; r < task->row_end - task->row_begin; r++) {
         attest_row row = attest_row_get(task, task->row_begin + r);
-        double lse = -INFINITY;
+        double top = -INFINITY, more = 0; /* the logarithm of the sum is top + more, apart because top may be as low as a number can be */
         for (int64_t d = 0; d < p->dim_v; d++)
             o[d] = 0;
         for (int64_t j = row.lo; j < row.hi; j++) {
@@ -28,14 +28,17 @@ static void compute_task(const attest_task *task, void *scratch)
             for (int64_t d = 0; d < p->dim; d++)
                 dot += (double)attest_load(row.q, p->dtype, d) * attest_load(k, p->dtype, d);
             double s = adjust(p, &row, j, dot * p->scale);
-            /* log(e^lse + e^s) */
-            double next = lse == -INFINITY ? s : s > lse ? s + log1p(exp(lse - s)) : lse + log1p(exp(s - lse));
-            double keep = exp(lse - next), weight = exp(s - next);
+            double next = top > s ? top : s, begun = top == -INFINITY ? 0 : exp(top - next + more);
+            double sum = log(begun + exp(s - next)); /* of e^(top + more) and e^s, less next */
+            double keep = top == -INFINITY ? 0 : exp(top - next + more - sum), weight = exp(s - next - sum);
             for (int64_t d = 0; d < p->dim_v; d++)
                 o[d] = o[d] * keep + weight * attest_load(v, p->dtype, d);
-            lse = next;
+            top = next;
+            more = sum;
         }
-        /* In the terms of a row's end: the maximum is the logarithm of the sum, and the sum 1. */
-        END_ROW(task, &row, r, lse, (lse == -INFINITY ? 0 : lse < INFINITY ? 1 : NAN), o);
+        /* In the terms of a row's end, whose output is not normalised yet. */
+        for (int64_t d = 0; d < p->dim_v; d++)
+            o[d] *= exp(more);
+        END_ROW(task, &row, r, top, (top == -INFINITY ? 0 : top < INFINITY ? exp(more) : NAN), o);
     }
 }

@@ -302,7 +302,7 @@ DECODE_INLINE void values_of(struct decode *x, int64_t at, int64_t first, int64_
         for (; DECODE_GROUP > 2 && r + 2 <= x->rows; r += 2)
             decode_accumulate(x->o + r * x->dim_o, x->dim_o, (void *)&x->s[r][at + n], few, count, p->dim_v, 2, r == 0, 0, 1,
                               dtype);
-        for (; r < x->rows; r++)
+        for (; DECODE_GROUP > 1 && r < x->rows; r++)
             decode_accumulate(x->o + r * x->dim_o, x->dim_o, (void *)&x->s[r][at + n], few, count, p->dim_v, 1, r == 0, 0, 1,
                               dtype);
     }

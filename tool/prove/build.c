@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clause_lines.h"
 #include "compiler_flags.h"
 #include "embedded.h"
 #include "evidence/digest.h"
@@ -32,7 +33,7 @@
 #include "source_rules.h"
 #include "tool.h"
 
-enum { MOST_ARGUMENTS = 128, MOST_FOLDERS = 24, COMPILE_GB = 12, FILE_GB = 1 };
+enum { MOST_ARGUMENTS = 128, MOST_FOLDERS = 24, COMPILE_GB = 12, FILE_GB = 1, MOST_TEXT = 256 << 20 };
 #define COMPILE_SECONDS 600 /* a kernel of the library takes 20 s with sanitizers, and ten times that on a busy machine */
 
 /* No line information, no build id, no symbols: nothing that would tell one folder or one machine from another. */
@@ -45,7 +46,19 @@ static const char *const kind_flags[] = {
     [BUILD_NAMED] = "-Wl,--build-id=none",
     [BUILD_QUICK] = "-Og -w -s -Wl,--build-id=none",
     [BUILD_RAW] = "-O0 -w -s -Wl,--build-id=none",
+    [BUILD_COVERED] = "-Og -g -w -fsanitize-coverage=trace-pc",
 };
+
+/* What an image that is BUILD_COVERED calls; compiled apart, because it must not call itself. */
+static const char *const covered_text =
+    "extern const char __ehdr_start[] __attribute__((visibility(\"hidden\")));\n"
+    "__attribute__((visibility(\"protected\"))) unsigned char " BUILD_RAN "[%d];\n"
+    "__attribute__((visibility(\"protected\"))) void " BUILD_CALLED "(void)\n"
+    "{\n"
+    "    unsigned long at = (unsigned long)((const char *)__builtin_return_address(0) - __ehdr_start);\n"
+    "    if (at < sizeof " BUILD_RAN ")\n"
+    "        " BUILD_RAN "[at] = 1;\n"
+    "}\n";
 
 /* ---- commands -------------------------------------------------------------------------------------------------------------- */
 
@@ -376,7 +389,6 @@ void build_ignore_rules(void)
  * falls through keeps the compiler from warning of it. */
 static bool preprocess(const char *source, const char *flags, const char *work, const char *text, char *log, size_t log_size)
 {
-    enum { MOST_TEXT = 256 << 20 };
     const char *words[] = {"-Wdate-time", "-E", "-C", source, "-o", text, NULL};
     char key[DIGEST_TEXT], why[640];
     size_t size;
@@ -395,9 +407,45 @@ static bool preprocess(const char *source, const char *flags, const char *work, 
     return good;
 }
 
+static bool write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    bool written = file && fputs(text, file) >= 0;
+    return file && fclose(file) == 0 && written;
+}
+
+/* A line for each clause of the text; and the function that its blocks call. */
+static bool prepare_covered(const char *text, const char *work, char *object, size_t object_size, char *log, size_t log_size)
+{
+    char source[600], stub[1024], why[512];
+    size_t size;
+    struct clause_lines lines = {0};
+    char *bytes = regular_file_read(text, MOST_TEXT, &size, why, sizeof why);
+    bool good = bytes && clause_lines_make(&lines, bytes) && write_file(text, lines.text);
+    clause_lines_free(&lines);
+    free(bytes);
+    snprintf(source, sizeof source, "%.500s/called.c", work);
+    snprintf(object, object_size, "%.500s/called.o", work);
+    snprintf(stub, sizeof stub, covered_text, BUILD_RAN_SIZE);
+    const char *words[] = {"-c", source, "-o", object, NULL};
+    return good && write_file(source, stub) &&
+           compile(source, "-std=gnu11 -O1 -fPIC -fvisibility=hidden", "", "", words, work, log, log_size) == 0;
+}
+
+char *build_text(const char *source, const char *flags, char *log, size_t log_size)
+{
+    char *work = work_folder(log, log_size), *text = NULL, *bytes = NULL;
+    size_t size;
+    if (work && asprintf(&text, "%s/kernel.i", work) >= 0 && preprocess(source, flags, work, text, log, log_size))
+        bytes = regular_file_read(text, MOST_TEXT, &size, log, log_size);
+    free(text);
+    leave_folder(work);
+    return bytes;
+}
+
 bool build_image(const char *source, const char *flags, const char *out, enum build_kind kind, char *log, size_t log_size)
 {
-    char key[DIGEST_TEXT], why[512];
+    char object[600] = "", key[DIGEST_TEXT], why[512];
     if (log_size)
         log[0] = '\0';
     int file = regular_file_descriptor(source, why, sizeof why);
@@ -411,8 +459,10 @@ bool build_image(const char *source, const char *flags, const char *out, enum bu
         return true;
     char *work = work_folder(log, log_size), *text = NULL, *image = NULL;
     bool done = work && asprintf(&text, "%s/kernel.i", work) >= 0 && asprintf(&image, "%s/kernel.so", work) >= 0;
-    const char *words[] = {text, "-o", image, "-lm", NULL};
     done = done && preprocess(source, flags, work, text, log, log_size) &&
+           (kind != BUILD_COVERED || prepare_covered(text, work, object, sizeof object, log, log_size));
+    const char *words[] = {text, "-o", image, "-lm", *object ? object : NULL, NULL};
+    done = done &&
            compile(source, common_flags, flags, kind_flags[kind], words, work, log, log_size) == 0;
     if (done && !copy_file(image, out)) {
         snprintf(log, log_size, "error: %s cannot be written: %s", out, strerror(errno));

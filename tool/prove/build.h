@@ -15,14 +15,24 @@ enum build_kind {
     BUILD_CHECKED, /* under ASan and UBSan */
     BUILD_NAMED,   /* as shipped, with the names of its functions, to name places in it */
     BUILD_QUICK,   /* with -Og and without warnings: for a first look, in a fraction of the time */
-    BUILD_RAW      /* with -O0 and without warnings: shows every difference between two texts */
+    BUILD_RAW,     /* with -O0 and without warnings: shows every difference between two texts */
+    BUILD_COVERED  /* notes which of its blocks ran, in the array BUILD_RAN: see source_coverage.h */
 };
+
+/* Exported by an image that is BUILD_COVERED: the function that every block of its code calls first, and an array of BUILD_RAN_SIZE bytes, of
+ * which one is set for each address, from the beginning of the image on, that this function has returned to. */
+#define BUILD_CALLED "__sanitizer_cov_trace_pc"
+#define BUILD_RAN    "attest_ran"
+enum { BUILD_RAN_SIZE = 1 << 24 };
 
 /* Compiles a source to a shared object with warnings as errors. `flags` are the source's own (candidate_flags). All kinds are compiled
  * from the same preprocessed text. The command is run in the current folder and contains no absolute path, so that the image does
  * not depend on where the sources are. False if it failed; the messages of the compiler, or of the rules that the source or its flags
  * break, are in `log` (cut if they do not fit). */
 bool build_image(const char *source, const char *flags, const char *out, enum build_kind kind, char *log, size_t log_size);
+
+/* The preprocessed text that all images of a source are compiled from; to be freed. NULL, with the reason, if there is none. */
+char *build_text(const char *source, const char *flags, char *log, size_t log_size);
 
 /* From now on a source that breaks a rule (source_rules.c) is built all the same: for selftest, whose mutants have to get past the
  * build gate to be rejected by another one as well. */

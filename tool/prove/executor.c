@@ -302,6 +302,7 @@ static bool greet(struct executor *executor, const struct executor_spec *spec, i
     hello->threads = spec->threads;
     hello->guard = executor->guard;
     hello->relaxed = spec->relaxed;
+    hello->lifted = spec->lifted;
     hello->is_image = spec->image != NULL;
     hello->seed = random_number();
     snprintf(hello->name, sizeof hello->name, "%s", name ? name : "");
@@ -393,6 +394,12 @@ json_t *executor_sandbox(const struct executor *executor)
                      "own_code_only", executor->own_code, "no_time_stamp_counter", executor->no_counter, "no_cpuid",
                      executor->no_cpuid, "network_namespace", executor->has_own_network, "inputs_read_only", 1, "state_seen",
                      executor->state && state_is_whole(executor->state), "relaxed", executor->relaxed);
+}
+
+bool executor_read(const struct executor *executor, const char *image, uint64_t address, void *to, size_t size)
+{
+    char path[PATH_MAX];
+    return executor->pid > 0 && realpath(image, path) && state_read_image(executor->pid, path, address, to, size);
 }
 
 /* ---- problems ------------------------------------------------------------------------------------------------------- */

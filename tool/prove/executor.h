@@ -36,6 +36,7 @@ struct executor_spec {
     const char *const *environment; /* NULL, or NAME=VALUE strings, ended by NULL, to be added */
     const char *scratch;            /* NULL, or a folder where the worker may write; without, it can write no file at all */
     bool aligned; /* for timing: tensors begin at multiples of 64 bytes, as most do; else only at those of their elements */
+    bool lifted;  /* the kernel is asked for what it refuses, too; only for looking at what runs then */
     bool relaxed; /* for sanitizers and valgrind: a sandbox in which they can work, and no limit of memory */
 };
 
@@ -110,6 +111,9 @@ void executor_copy(struct executor *executor, int slot, struct outputs *outputs)
 
 /* False, with a sentence, if inputs, guard bands or gaps of a slot are not as they were. */
 bool executor_intact(struct executor *executor, int slot, char *why, size_t why_size);
+
+/* Reads memory of the worker that stands still: what is at this address of the image, which is loaded somewhere. False if it is not there. */
+bool executor_read(const struct executor *executor, const char *image, uint64_t address, void *to, size_t size);
 
 /* Memory and files the worker holds now, to see leaks: private bytes, open file descriptors, threads. */
 struct holdings {

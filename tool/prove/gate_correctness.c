@@ -1,13 +1,23 @@
 /*
  * gate_correctness.c - the correctness gate: a worker with the candidate, a second one with the champion, and correctness.c, which
  * says what is asked of them and what the details are.
+ *
+ * Besides, what is asked of a candidate whose source is there is asked of a copy that notes which clauses run (source_coverage.h). If all
+ * is right and a clause has never run, the gate is INCONCLUSIVE: nothing is shown of that clause. What runs only in problems that libattest
+ * never asks the kernel for is left out: a source may make kernels of several dtypes, and share text with others that refuse less.
+ *
+ * details, besides those of correctness.c: coverage, see source_coverage_report.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <attest_kernel.h>
+
 #include "correctness.h"
+#include "cover_problems.h"
 #include "kernel_constants.h"
+#include "source_coverage.h"
 
 static bool candidate_takes(const void *data, const attest_problem *problem)
 {
@@ -20,21 +30,94 @@ static bool champion_takes(const void *data, const attest_problem *problem)
     return (facts->dtypes >> problem->dtype & 1) && !(problem->flags & facts->refuses);
 }
 
-/* An executor as a subject, but one that also has to leave the guards of the worker alone. */
+/* A worker, whose guards are looked at after every call, and what notes the clauses that run. */
+struct guarded {
+    struct executor *executor;
+    struct source_coverage *coverage; /* NULL: nothing does */
+    int lane;
+};
+
 static struct execution run_guarded(void *data, const struct inputs *inputs, struct outputs *outputs)
 {
-    struct subject subject = executor_subject(data);
+    const struct guarded *guarded = data;
+    struct subject subject = executor_subject(guarded->executor);
     struct execution execution = subject.run(subject.data, inputs, outputs);
-    if (execution.end == EXECUTION_DONE && !executor_intact(data, 0, execution.sentence, sizeof execution.sentence))
+    if (execution.end == EXECUTION_DONE && !executor_intact(guarded->executor, 0, execution.sentence, sizeof execution.sentence))
         execution.end = EXECUTION_INVALID;
+    if (guarded->coverage)
+        source_coverage_run(guarded->coverage, guarded->lane, inputs);
     return execution;
 }
 
 static struct execution run_guarded_after(void *data, const struct inputs *before, const struct inputs *inputs,
                                           struct outputs *outputs)
 {
-    struct subject subject = executor_subject(data);
+    const struct guarded *guarded = data;
+    struct subject subject = executor_subject(guarded->executor);
     return subject.run_after(subject.data, before, inputs, outputs);
+}
+
+/* ---- clauses that have never run ---------------------------------------------------------------------------------------------- */
+
+static bool anything(const void *data, const attest_problem *problem)
+{
+    (void)data;
+    (void)problem;
+    return true;
+}
+
+/* Only what runs is of interest. */
+static struct execution run_coverage(void *data, const struct inputs *inputs, struct outputs *outputs)
+{
+    (void)outputs;
+    source_coverage_run(data, 0, inputs);
+    return (struct execution){.end = EXECUTION_REFUSED};
+}
+
+static bool is_incomplete(void *data, const struct cover_outcome *outcome)
+{
+    (void)outcome;
+    return !source_coverage_is_complete(data);
+}
+
+/* Problems of all kinds, also those that the kernel refuses or that are of dtypes of its siblings. */
+static void cover_refused(const struct proof *proof, struct source_coverage *coverage)
+{
+    enum { ROWS = 600 };
+    struct cover_plan plan = {.subject = {run_coverage, NULL, coverage},
+                              .taker = {anything, NULL},
+                              .seed = proof->seed,
+                              .threads = 1,
+                              .rows = ROWS,
+                              .large = 1,
+                              .numbers_only = true,
+                              .report = is_incomplete,
+                              .data = coverage};
+    struct cover_summary summary = {0};
+    if (!source_coverage_is_complete(coverage))
+        cover_array(&plan, &summary);
+    if (!source_coverage_is_complete(coverage))
+        cover_large(&plan, &summary);
+}
+
+static void conclude_coverage(const struct proof *proof, struct source_coverage *coverage, struct gate_result *result)
+{
+    const uint32_t all = ATTEST_TAKES_F32 | ATTEST_TAKES_F16 | ATTEST_TAKES_BF16;
+    char sentence[800];
+    if (result->verdict == VERDICT_PASS && (proof->candidate.dtype || proof->facts.refuses || proof->facts.dtypes != all))
+        cover_refused(proof, coverage);
+    json_t *report = source_coverage_report(coverage, sentence, sizeof sentence);
+    const long long left = (long long)json_array_size(json_object_get(report, "never"));
+    json_put(result->details, "coverage", report);
+    if (result->verdict != VERDICT_PASS || !*sentence)
+        return;
+    if (left)
+        gate_say(result, VERDICT_INCONCLUSIVE,
+                 "%lld clause%s of its source ran in none of the problems, and nothing is shown of %s: %s; take out what cannot run, refuse what it "
+                 "is for, or name problems in which it runs with --suite",
+                 left, left == 1 ? "" : "s", left == 1 ? "it" : "them", sentence);
+    else
+        gate_say(result, VERDICT_INCONCLUSIVE, "which clauses of its source ran cannot be told: %s", sentence);
 }
 
 static struct executor *open_worker(const struct proof *proof, const char *image, const char *kernel, enum guard guard,
@@ -76,8 +159,11 @@ void gate_correctness(struct proof *proof, struct gate_result *result)
     struct kernel_constants constants;
     const bool known =
         !proof->brief && !proof->candidate.cuda && kernel_constants_of_image(proof->candidate.image, &constants, why, sizeof why);
+    const bool measured = !proof->brief && !proof->candidate.cuda && proof->candidate.source;
+    struct source_coverage *coverage = measured ? source_coverage_open(proof, why, sizeof why) : NULL;
+    struct guarded first = {candidate, coverage, 0}, other = {NULL, coverage, 1}, distant = {0};
     struct correctness correctness = {
-        .subject = {run_guarded, run_guarded_after, candidate},
+        .subject = {run_guarded, run_guarded_after, &first},
         .taker = {candidate_takes, proof},
         .suite = &proof->suite,
         .timed = &proof->timed,
@@ -97,16 +183,23 @@ void gate_correctness(struct proof *proof, struct gate_result *result)
     struct executor *second = proof->brief || proof->device || proof->threads < 2
                                   ? NULL
                                   : open_worker(proof, proof->candidate.image, NULL, GUARD_DRAWN, &execution);
+    other.executor = second;
+    distant.executor = far;
     if (second)
-        correctness.second = (struct subject){run_guarded, run_guarded_after, second};
+        correctness.second = (struct subject){run_guarded, run_guarded_after, &other};
     if (far)
-        correctness.far = (struct subject){run_guarded, NULL, far};
+        correctness.far = (struct subject){run_guarded, NULL, &distant};
     if (champion) {
         correctness.champion = executor_subject(champion);
         correctness.champion_taker = (struct taker){champion_takes, executor_facts(champion)};
         json_put(result->details, "champion", json_string(proof->opponent.name));
     }
     correctness_prove(&correctness, result);
+    if (coverage)
+        conclude_coverage(proof, coverage, result);
+    else if (measured && result->verdict == VERDICT_PASS)
+        gate_say(result, VERDICT_INCONCLUSIVE, "which clauses of its source ran cannot be told: %.400s", why);
+    source_coverage_close(coverage);
     executor_close(second, NULL);
     executor_close(far, NULL);
     executor_close(champion, NULL);

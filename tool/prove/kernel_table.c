@@ -119,7 +119,7 @@ static const char *copy(char *room, size_t size, const char *text)
     return text ? room : NULL;
 }
 
-const attest_cpu_kernel *kernel_table_make(const attest_cpu_kernel *kernel, enum guard guard, struct board *board)
+const attest_cpu_kernel *kernel_table_make(const attest_cpu_kernel *kernel, enum guard guard, bool lifted, struct board *board)
 {
     attest_cpu_kernel *outer = &fixed.is.outer;
     fixed.is.original = kernel;
@@ -131,6 +131,10 @@ const attest_cpu_kernel *kernel_table_make(const attest_cpu_kernel *kernel, enum
     outer->summary = copy(fixed.is.summary, sizeof fixed.is.summary, kernel->summary);
     outer->tile = tile;
     outer->scratch_size = scratch_size;
+    if (lifted) {
+        outer->refuses = 0;
+        outer->dtypes = ATTEST_TAKES_F32 | ATTEST_TAKES_F16 | ATTEST_TAKES_BF16;
+    }
     if (kernel->prepare)
         outer->prepare = prepare;
     if (kernel->shared_size)

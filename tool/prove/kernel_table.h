@@ -12,7 +12,7 @@
  * call, and what lies behind its scratch after each task: a band in the workspace, or with a guard other than GUARD_BANDS pages of their own
  * (scratch.c). It is a copy, in memory that is made
  * read-only: what the kernel changes in its own table afterwards has no effect. */
-const attest_cpu_kernel *kernel_table_make(const attest_cpu_kernel *kernel, enum guard guard, struct board *board);
+const attest_cpu_kernel *kernel_table_make(const attest_cpu_kernel *kernel, enum guard guard, bool lifted, struct board *board);
 
 /* Notes on the board if the kernel has changed its table since. */
 void kernel_table_compare(void);

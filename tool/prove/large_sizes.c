@@ -86,6 +86,7 @@ static struct problem_sizes draw_sizes(const struct large *large, uint64_t seed,
                                   .rows = drawn[3],
                                   .keys = drawn[4],
                                   .dim = drawn[5],
+                                  .dim_v = large->each_dtype ? draw(seed, SEED_SIZES, COUNT_OF(ranges), large->dim) : 0,
                                   .page = drawn[6],
                                   .window_left = drawn[7],
                                   .full = full};
@@ -226,6 +227,8 @@ static bool draw_large(const struct cover_plan *plan, const struct problem_space
             row[FIELD_page] = row[FIELD_page] ? row[FIELD_page] : 1;
         }
         row[FIELD_special] = 0;
+        if (row[FIELD_alibi] && row[FIELD_sink]) /* far from all keys the sink has all the weight, and nothing shows */
+            row[tries % 2 ? FIELD_alibi : FIELD_sink] = 0;
         simplify(row, tries);
         if (dtype >= 0) {
             row[FIELD_dtype] = dtype;

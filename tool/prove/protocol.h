@@ -80,6 +80,7 @@ struct hello {
     int32_t threads;
     uint32_t guard;
     uint32_t relaxed;
+    uint32_t lifted; /* the kernel is asked for what it refuses, too */
     uint32_t is_image;
     uint32_t emulated;  /* the device */
     char name[4096];    /* path of the image, or name of the kernel */

@@ -281,6 +281,22 @@ static void read_mappings(struct state *state)
     free(text);
 }
 
+/* The mapping of the beginning of the file is where its address 0 is. */
+bool state_read_image(pid_t process, const char *path, uint64_t address, void *to, size_t size)
+{
+    bool good = false;
+    char *text = read_text(process, "maps", NULL), *rest = NULL;
+    for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line && !good; line = strtok_r(NULL, "\n", &rest)) {
+        unsigned long long first, offset;
+        int used = 0;
+        if (sscanf(line, "%llx-%*x %*s %llx %*s %*u %n", &first, &offset, &used) == 2 && used && offset == 0 &&
+            strcmp(line + used, path) == 0)
+            good = read_memory(process, first + address, to, size);
+    }
+    free(text);
+    return good;
+}
+
 /* ---- facts ------------------------------------------------------------------------------------------------------------ */
 
 static const char *const fact_names[FACT_COUNT] = {

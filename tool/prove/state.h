@@ -39,6 +39,9 @@ bool state_same_mappings(const struct state *before, const struct state *now, ch
 /* Whether this system let us see all of it. */
 bool state_is_whole(const struct state *state);
 
+/* Reads what is at an address of an image (a file) that the process has loaded. False if it has not. */
+bool state_read_image(pid_t process, const char *path, uint64_t address, void *to, size_t size);
+
 /* The time that its threads have run so far, in seconds; 0 if this system does not say. */
 double state_seconds(const struct state *state);
 

@@ -281,7 +281,7 @@ static bool load_image(void)
         return refuse(EXECUTION_INVALID, ATTEST_CPU_KERNEL_ENTRY " returned NULL");
     /* The table is checked by libattest, which is given the one of kernel_table.c if it could be one. */
     if (kernel->abi == ATTEST_KERNEL_ABI && kernel->tile && kernel->scratch_size)
-        kernel = kernel_table_make(kernel, (enum guard)worker.hello.guard, worker.board);
+        kernel = kernel_table_make(kernel, (enum guard)worker.hello.guard, worker.hello.lifted, worker.board);
     if (attest_context_add_kernel(worker.context, kernel) != ATTEST_OK)
         return refuse(EXECUTION_INVALID, "libattest does not take its table: %.500s", attest_context_detail(worker.context));
     snprintf(worker.facts.name, sizeof worker.facts.name, "%s", kernel->name);
