@@ -17,7 +17,8 @@ static void compute_task(const attest_task *task, void *scratch)
     double *o = scratch;
     for (int64_t r = 0; r < task->row_end - task->row_begin; r++) {
         attest_row row = attest_row_get(task, task->row_begin + r);
-        double top = -INFINITY, more = 0; /* the logarithm of the sum is top + more, apart because top may be as low as a number can be */
+        double top = -INFINITY,
+               more = 0; /* the logarithm of the sum is top + more, apart because top may be as low as a number can be */
         for (int64_t d = 0; d < p->dim_v; d++)
             o[d] = 0;
         for (int64_t j = row.lo; j < row.hi; j++) {

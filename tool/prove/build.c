@@ -462,8 +462,7 @@ bool build_image(const char *source, const char *flags, const char *out, enum bu
     done = done && preprocess(source, flags, work, text, log, log_size) &&
            (kind != BUILD_COVERED || prepare_covered(text, work, object, sizeof object, log, log_size));
     const char *words[] = {text, "-o", image, "-lm", *object ? object : NULL, NULL};
-    done = done &&
-           compile(source, common_flags, flags, kind_flags[kind], words, work, log, log_size) == 0;
+    done = done && compile(source, common_flags, flags, kind_flags[kind], words, work, log, log_size) == 0;
     if (done && !copy_file(image, out)) {
         snprintf(log, log_size, "error: %s cannot be written: %s", out, strerror(errno));
         done = false;

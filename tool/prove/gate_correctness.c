@@ -66,25 +66,33 @@ static bool anything(const void *data, const attest_problem *problem)
     return true;
 }
 
+struct trying {
+    struct source_coverage *coverage;
+    bool over;
+};
+
 /* Only what runs is of interest. */
-static struct execution run_coverage(void *data, const struct inputs *inputs, struct outputs *outputs)
+static struct execution run_trying(void *data, const struct inputs *inputs, struct outputs *outputs)
 {
+    struct trying *trying = data;
     (void)outputs;
-    source_coverage_run(data, 0, inputs);
+    trying->over = trying->over || !source_coverage_try(trying->coverage, inputs);
     return (struct execution){.end = EXECUTION_REFUSED};
 }
 
 static bool is_incomplete(void *data, const struct cover_outcome *outcome)
 {
+    const struct trying *trying = data;
     (void)outcome;
-    return !source_coverage_is_complete(data);
+    return !trying->over && !source_coverage_is_complete(trying->coverage);
 }
 
 /* Problems of all kinds, also those that the kernel refuses or that are of dtypes of its siblings. */
 static void cover_refused(const struct proof *proof, struct source_coverage *coverage)
 {
     enum { ROWS = 600 };
-    struct cover_plan plan = {.subject = {run_coverage, NULL, coverage},
+    struct trying trying = {.coverage = coverage};
+    struct cover_plan plan = {.subject = {run_trying, NULL, &trying},
                               .taker = {anything, NULL},
                               .seed = proof->seed,
                               .threads = 1,
@@ -92,11 +100,11 @@ static void cover_refused(const struct proof *proof, struct source_coverage *cov
                               .large = 1,
                               .numbers_only = true,
                               .report = is_incomplete,
-                              .data = coverage};
+                              .data = &trying};
     struct cover_summary summary = {0};
     if (!source_coverage_is_complete(coverage))
         cover_array(&plan, &summary);
-    if (!source_coverage_is_complete(coverage))
+    if (!trying.over && !source_coverage_is_complete(coverage))
         cover_large(&plan, &summary);
 }
 
@@ -113,7 +121,8 @@ static void conclude_coverage(const struct proof *proof, struct source_coverage 
         return;
     if (left)
         gate_say(result, VERDICT_INCONCLUSIVE,
-                 "%lld clause%s of its source ran in none of the problems, and nothing is shown of %s: %s; take out what cannot run, refuse what it "
+                 "%lld clause%s of its source ran in none of the problems, and nothing is shown of %s: %s; take out what cannot "
+                 "run, refuse what it "
                  "is for, or name problems in which it runs with --suite",
                  left, left == 1 ? "" : "s", left == 1 ? "it" : "them", sentence);
     else

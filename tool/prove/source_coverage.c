@@ -22,7 +22,15 @@
 #include "report.h"
 #include "state.h"
 
-enum { LIST_SECONDS = 120, LIST_ROOM = 64 << 20, READ_EVERY = 64, MOST_NAMED = 3, MOST_LISTED = 100 };
+enum {
+    LIST_SECONDS = 120,
+    LIST_ROOM = 64 << 20,
+    READ_EVERY = 64,
+    MOST_NAMED = 3,
+    MOST_LISTED = 100,
+    TRY_SECONDS = 10,
+    MOST_TRIED = 8
+};
 #define SLOWER        20.0 /* than the candidate, at most */
 #define LIGHT         1e7  /* multiplications of a problem that always runs: no problem of the covering array has more */
 #define HEAVY_SECONDS 10.0 /* for all others, by each worker */
@@ -44,12 +52,15 @@ struct source_coverage {
     unsigned char *bytes;
     bool *begins, *ran; /* by clause: a block begins with it, and so it has to run; it ran */
     atomic_bool complete;
+    const struct proof *proof;
     struct executor *workers[COVERAGE_LANES];
+    struct executor *trying; /* for source_coverage_try; NULL: to be opened */
+    int tried_in_vain;       /* workers that were lost there */
     uint64_t runs[COVERAGE_LANES];
-    double heavy[COVERAGE_LANES]; /* seconds that problems took that are not light */
+    double heavy[COVERAGE_LANES];    /* seconds that problems took that are not light */
     double slowness[COVERAGE_LANES]; /* most seconds for a multiplication, in problems that are nearly heavy */
-    bool asked_for;               /* the suite is one that somebody has named: it runs, whatever it costs */
-    char lost[700]; /* why a worker is gone */
+    bool asked_for;                  /* the suite is one that somebody has named: it runs, whatever it costs */
+    char lost[700];                  /* why a worker is gone */
 };
 
 /* ---- where the blocks are ---------------------------------------------------------------------------------------------------- */
@@ -131,9 +142,9 @@ static char *printed_by(const char *const *argv)
 }
 
 /* The frames at the beginning of each block, the innermost first. */
-static bool find_frames(struct source_coverage *coverage, const struct proof *proof)
+static bool find_frames(struct source_coverage *coverage)
 {
-    char *list = gate_path(proof, "blocks.txt"), *option = NULL, *text = NULL, *rest = NULL;
+    char *list = gate_path(coverage->proof, "blocks.txt"), *option = NULL, *text = NULL, *rest = NULL;
     if (list && asprintf(&option, "@%s", list) >= 0 && write_addresses(coverage, list)) {
         const char *argv[] = {"addr2line", "-a", "-i", "-e", coverage->image, option, NULL};
         text = printed_by(argv);
@@ -184,19 +195,20 @@ static bool find_rows(struct source_coverage *coverage)
     return good;
 }
 
-static bool find_blocks(struct source_coverage *coverage, const struct proof *proof, char *why, size_t why_size)
+static bool find_blocks(struct source_coverage *coverage, char *why, size_t why_size)
 {
     struct elf_image image = {0};
     struct code_listing listing = {0};
     snprintf(why, why_size, "no block of its code was found");
-    bool good = elf_read(coverage->image, &image, why, why_size) &&
-                code_listing_make(coverage->image, &image, &listing, why, why_size);
-    const struct elf_symbol *called = good ? find_symbol(&image, BUILD_CALLED) : NULL, *ran = good ? find_symbol(&image, BUILD_RAN) : NULL;
+    bool good =
+        elf_read(coverage->image, &image, why, why_size) && code_listing_make(coverage->image, &image, &listing, why, why_size);
+    const struct elf_symbol *called = good ? find_symbol(&image, BUILD_CALLED) : NULL,
+                            *ran = good ? find_symbol(&image, BUILD_RAN) : NULL;
     good = called && ran && find_calls(coverage, &listing, called->value);
     if (good) {
         coverage->ran_at = ran->value;
         snprintf(why, why_size, "its lines are not found; addr2line and objdump are needed: install binutils");
-        good = find_frames(coverage, proof) && find_rows(coverage);
+        good = find_frames(coverage) && find_rows(coverage);
     }
     code_listing_free(&listing);
     elf_free(&image);
@@ -208,8 +220,9 @@ static bool find_blocks(struct source_coverage *coverage, const struct proof *pr
 
 /* ---- opening ----------------------------------------------------------------------------------------------------------------- */
 
-static bool build_covered(struct source_coverage *coverage, const struct proof *proof, char *why, size_t why_size)
+static bool build_covered(struct source_coverage *coverage, char *why, size_t why_size)
 {
+    const struct proof *proof = coverage->proof;
     char log[BUILD_LOG_SIZE] = "", *flags = candidate_flags(proof->candidate.source), *text = NULL;
     coverage->image = gate_path(proof, "covered.so");
     bool good = flags && coverage->image &&
@@ -222,13 +235,13 @@ static bool build_covered(struct source_coverage *coverage, const struct proof *
     return good;
 }
 
-static struct executor *open_worker(const struct source_coverage *coverage, const struct proof *proof, struct execution *execution)
+static struct executor *open_worker(const struct source_coverage *coverage, double seconds, struct execution *execution)
 {
     const struct executor_spec spec = {.image = coverage->image,
                                        .threads = 1,
                                        .guard = GUARD_BANDS,
-                                       .seconds = SLOWER * proof->policy.call_seconds,
-                                       .memory = (int64_t)proof->policy.memory_mb << 20,
+                                       .seconds = seconds,
+                                       .memory = (int64_t)coverage->proof->policy.memory_mb << 20,
                                        .lifted = true,
                                        .relaxed = true};
     return executor_open(&spec, execution);
@@ -239,17 +252,19 @@ struct source_coverage *source_coverage_open(const struct proof *proof, char *wh
     struct execution execution;
     struct source_coverage *coverage = calloc(1, sizeof *coverage);
     snprintf(why, why_size, "%s", proof->candidate.source ? "out of memory" : "there is no source");
-    bool good = coverage && proof->candidate.source && build_covered(coverage, proof, why, why_size);
+    if (coverage)
+        coverage->proof = proof;
+    bool good = coverage && proof->candidate.source && build_covered(coverage, why, why_size);
     if (good) {
         coverage->begins = calloc((size_t)coverage->lines.count, sizeof *coverage->begins);
         coverage->ran = calloc((size_t)coverage->lines.count, sizeof *coverage->ran);
-        good = coverage->begins && coverage->ran && find_blocks(coverage, proof, why, why_size);
+        good = coverage->begins && coverage->ran && find_blocks(coverage, why, why_size);
     }
     good = good && (coverage->bytes = calloc(1, coverage->span));
     if (good)
         coverage->asked_for = proof->session->options.suite != NULL;
     for (int lane = 0; lane < COVERAGE_LANES && good; lane++)
-        if (!(coverage->workers[lane] = open_worker(coverage, proof, &execution))) {
+        if (!(coverage->workers[lane] = open_worker(coverage, SLOWER * proof->policy.call_seconds, &execution))) {
             snprintf(why, why_size, "%s", execution.sentence);
             good = false;
         }
@@ -265,6 +280,7 @@ void source_coverage_close(struct source_coverage *coverage)
         return;
     for (int lane = 0; lane < COVERAGE_LANES; lane++)
         executor_close(coverage->workers[lane], NULL);
+    executor_close(coverage->trying, NULL);
     clause_lines_free(&coverage->lines);
     free(coverage->image);
     for (int i = 0; i < coverage->site_count; i++)
@@ -278,17 +294,22 @@ void source_coverage_close(struct source_coverage *coverage)
 
 /* ---- what ran ---------------------------------------------------------------------------------------------------------------- */
 
-static void take_lane(struct source_coverage *coverage, int lane)
+static bool take_ran(struct source_coverage *coverage, const struct executor *worker)
 {
-    if (!executor_read(coverage->workers[lane], coverage->image, coverage->ran_at, coverage->bytes, coverage->span)) {
-        snprintf(coverage->lost, sizeof coverage->lost, "what ran could not be read");
-        return;
-    }
+    if (!executor_read(worker, coverage->image, coverage->ran_at, coverage->bytes, coverage->span))
+        return false;
     for (int i = 0; i < coverage->site_count; i++) {
         const struct site *site = &coverage->sites[i];
         for (int n = 0; n < site->count && coverage->bytes[site->address]; n++)
             coverage->ran[site->clauses[n]] = true;
     }
+    return true;
+}
+
+static void take_lane(struct source_coverage *coverage, int lane)
+{
+    if (!take_ran(coverage, coverage->workers[lane]))
+        snprintf(coverage->lost, sizeof coverage->lost, "what ran could not be read");
 }
 
 static int count_never(const struct source_coverage *coverage)
@@ -313,7 +334,8 @@ static bool is_large(const attest_problem *p)
 {
     enum { LARGE = 8192, MANY = 256, LARGE_BYTES = 16 << 20 };
     return p->seq_q > LARGE || p->seq_kv > LARGE || p->batch > MANY || p->heads_q > MANY ||
-           (double)p->batch * (double)p->heads_kv * (double)p->seq_kv * (double)(p->dim + p->dim_v) * (p->dtype == ATTEST_F32 ? 4 : 2) >
+           (double)p->batch * (double)p->heads_kv * (double)p->seq_kv * (double)(p->dim + p->dim_v) *
+                   (p->dtype == ATTEST_F32 ? 4 : 2) >
                LARGE_BYTES;
 }
 
@@ -361,6 +383,23 @@ void source_coverage_run(struct source_coverage *coverage, int lane, const struc
     }
 }
 
+bool source_coverage_try(struct source_coverage *coverage, const struct inputs *inputs)
+{
+    struct execution execution;
+    const int slot = 0;
+    if (!is_worth_it(coverage, 0, &inputs->problem))
+        return true;
+    if (!coverage->trying && !(coverage->trying = open_worker(coverage, TRY_SECONDS, &execution)))
+        return false;
+    if (executor_load(coverage->trying, slot, inputs, &execution))
+        execution = executor_run(coverage->trying, &slot, 1, EXECUTOR_DRAWN);
+    if (execution.end == EXECUTION_DONE || execution.end == EXECUTION_REFUSED || execution.end == EXECUTION_LACKING)
+        return take_ran(coverage, coverage->trying);
+    executor_close(coverage->trying, NULL);
+    coverage->trying = NULL;
+    return ++coverage->tried_in_vain < MOST_TRIED;
+}
+
 json_t *source_coverage_report(struct source_coverage *coverage, char *sentence, size_t size)
 {
     *sentence = '\0';
@@ -382,7 +421,8 @@ json_t *source_coverage_report(struct source_coverage *coverage, char *sentence,
         if (json_array_size(never) < MOST_LISTED)
             json_add(never, json_pack("{s:s, s:i, s:s}", "file", clause->file, "line", clause->line, "text", text));
         if (named++ < MOST_NAMED && used < size)
-            used += (size_t)snprintf(sentence + used, size - used, "%s%.160s:%d '%.60s'", used ? ", " : "", clause->file, clause->line, text);
+            used += (size_t)snprintf(sentence + used, size - used, "%s%.160s:%d '%.60s'", used ? ", " : "", clause->file,
+                                     clause->line, text);
     }
     return json_pack("{s:i, s:i, s:o}", "clauses", all, "ran", all - count_never(coverage), "never", never);
 }

@@ -23,6 +23,9 @@ void source_coverage_close(struct source_coverage *coverage);
 /* Computes the problem too, if there are clauses that did not run yet. */
 void source_coverage_run(struct source_coverage *coverage, int lane, const struct inputs *inputs);
 
+/* Computes a problem that the candidate refuses, which may crash or hang. False if there is no point in going on. */
+bool source_coverage_try(struct source_coverage *coverage, const struct inputs *inputs);
+
 /* What is known now. */
 bool source_coverage_is_complete(struct source_coverage *coverage);
 
