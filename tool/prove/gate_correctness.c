@@ -87,22 +87,40 @@ static bool is_incomplete(void *data, const struct cover_outcome *outcome)
     return !trying->over && !source_coverage_is_complete(trying->coverage);
 }
 
+/* The suite in the dtypes of its siblings. */
+static void try_suite(const struct proof *proof, struct trying *trying)
+{
+    for (int n = 0; n < 3 * proof->suite.count && is_incomplete(trying, NULL); n++) {
+        attest_problem problem = proof->suite.entries[n / 3].problem;
+        struct inputs inputs;
+        enum exit_code code;
+        char why[256];
+        problem.dtype = problem.dtype_o = (uint32_t[]){ATTEST_F32, ATTEST_F16, ATTEST_BF16}[n % 3];
+        if (attest_problem_check(&problem, NULL, 0) != ATTEST_OK ||
+            !inputs_make(&problem, proof->seed, NULL, &inputs, &code, why, sizeof why))
+            continue;
+        trying->over = !source_coverage_try(trying->coverage, &inputs);
+        inputs_free(&inputs);
+    }
+}
+
 /* Problems of all kinds, also those that the kernel refuses or that are of dtypes of its siblings. */
 static void cover_refused(const struct proof *proof, struct source_coverage *coverage)
 {
-    enum { ROWS = 600 };
+    enum { ROWS = 1200 };
     struct trying trying = {.coverage = coverage};
     struct cover_plan plan = {.subject = {run_trying, NULL, &trying},
                               .taker = {anything, NULL},
                               .seed = proof->seed,
-                              .threads = 1,
+                              .threads = proof->threads,
                               .rows = ROWS,
                               .large = 1,
                               .numbers_only = true,
                               .report = is_incomplete,
                               .data = &trying};
     struct cover_summary summary = {0};
-    if (!source_coverage_is_complete(coverage))
+    try_suite(proof, &trying);
+    if (!trying.over && !source_coverage_is_complete(coverage))
         cover_array(&plan, &summary);
     if (!trying.over && !source_coverage_is_complete(coverage))
         cover_large(&plan, &summary);

@@ -29,7 +29,9 @@ enum {
     MOST_NAMED = 3,
     MOST_LISTED = 100,
     TRY_SECONDS = 10,
-    MOST_TRIED = 8
+    MOST_TRIED = 8,
+    QUIET = 384,
+    EVERY = 4
 };
 #define SLOWER        20.0 /* than the candidate, at most */
 #define LIGHT         1e7  /* multiplications of a problem that always runs: no problem of the covering array has more */
@@ -57,10 +59,12 @@ struct source_coverage {
     struct executor *trying; /* for source_coverage_try; NULL: to be opened */
     int tried_in_vain;       /* workers that were lost there */
     uint64_t runs[COVERAGE_LANES];
-    double heavy[COVERAGE_LANES];    /* seconds that problems took that are not light */
-    double slowness[COVERAGE_LANES]; /* most seconds for a multiplication, in problems that are nearly heavy */
-    bool asked_for;                  /* the suite is one that somebody has named: it runs, whatever it costs */
-    char lost[700];                  /* why a worker is gone */
+    uint64_t news[COVERAGE_LANES];       /* the number of the run when a clause was last seen to run for the first time */
+    uint64_t passed[COVERAGE_LANES];     /* problems that were not worth it after that */
+    double heavy[COVERAGE_LANES + 1];    /* seconds that problems took that are not light; the last: in source_coverage_try */
+    double slowness[COVERAGE_LANES + 1]; /* most seconds for a multiplication, in problems that are nearly heavy */
+    bool asked_for;                      /* the suite is one that somebody has named: it runs, whatever it costs */
+    char lost[700];                      /* why a worker is gone */
 };
 
 /* ---- where the blocks are ---------------------------------------------------------------------------------------------------- */
@@ -294,6 +298,14 @@ void source_coverage_close(struct source_coverage *coverage)
 
 /* ---- what ran ---------------------------------------------------------------------------------------------------------------- */
 
+static int count_never(const struct source_coverage *coverage)
+{
+    int count = 0;
+    for (int i = 0; i < coverage->lines.count; i++)
+        count += coverage->begins[i] && !coverage->ran[i];
+    return count;
+}
+
 static bool take_ran(struct source_coverage *coverage, const struct executor *worker)
 {
     if (!executor_read(worker, coverage->image, coverage->ran_at, coverage->bytes, coverage->span))
@@ -310,14 +322,6 @@ static void take_lane(struct source_coverage *coverage, int lane)
 {
     if (!take_ran(coverage, coverage->workers[lane]))
         snprintf(coverage->lost, sizeof coverage->lost, "what ran could not be read");
-}
-
-static int count_never(const struct source_coverage *coverage)
-{
-    int count = 0;
-    for (int i = 0; i < coverage->lines.count; i++)
-        count += coverage->begins[i] && !coverage->ran[i];
-    return count;
 }
 
 bool source_coverage_is_complete(struct source_coverage *coverage)
@@ -346,6 +350,21 @@ static bool is_worth_it(const struct source_coverage *coverage, int lane, const 
     return work <= LIGHT || coverage->asked_for || (is_large(problem) && coverage->heavy[lane] + seconds <= HEAVY_SECONDS);
 }
 
+static struct execution compute(struct source_coverage *coverage, int lane, struct executor *worker, const struct inputs *inputs)
+{
+    struct execution execution;
+    const int slot = 0;
+    if (executor_load(worker, slot, inputs, &execution)) {
+        const double work = cover_work(&inputs->problem);
+        execution = executor_run(worker, &slot, 1, EXECUTOR_DRAWN);
+        if (work > LIGHT)
+            coverage->heavy[lane] += execution.seconds;
+        if (work > LIGHT / 10) /* else most of the time is not the kernel's */
+            coverage->slowness[lane] = fmax(coverage->slowness[lane], execution.seconds / work);
+    }
+    return execution;
+}
+
 /* Most clauses run in the first problems, and when all have, no more are computed. */
 static bool is_time_to_read(uint64_t runs)
 {
@@ -355,18 +374,14 @@ static bool is_time_to_read(uint64_t runs)
 void source_coverage_run(struct source_coverage *coverage, int lane, const struct inputs *inputs)
 {
     struct execution execution;
-    const int slot = 0;
     struct executor *worker = coverage->workers[lane];
     if (coverage->complete || !worker || !is_worth_it(coverage, lane, &inputs->problem))
         return;
-    if (executor_load(worker, slot, inputs, &execution)) {
-        const double work = cover_work(&inputs->problem);
-        execution = executor_run(worker, &slot, 1, EXECUTOR_DRAWN);
-        if (work > LIGHT)
-            coverage->heavy[lane] += execution.seconds;
-        if (work > LIGHT / 10) /* else most of the time is not the kernel's */
-            coverage->slowness[lane] = fmax(coverage->slowness[lane], execution.seconds / work);
-    }
+    /* Where nothing new has run for long, every fourth of the small problems is enough. */
+    if (coverage->runs[lane] > coverage->news[lane] + QUIET && !coverage->asked_for && !is_large(&inputs->problem) &&
+        ++coverage->passed[lane] % EVERY != 0)
+        return;
+    execution = compute(coverage, lane, worker, inputs);
     if (execution.end != EXECUTION_DONE && execution.end != EXECUTION_REFUSED && execution.end != EXECUTION_LACKING) {
 #pragma omp critical(source_coverage)
         {
@@ -377,7 +392,10 @@ void source_coverage_run(struct source_coverage *coverage, int lane, const struc
     } else if (is_time_to_read(++coverage->runs[lane])) {
 #pragma omp critical(source_coverage)
         {
+            const int before = count_never(coverage);
             take_lane(coverage, lane);
+            if (count_never(coverage) < before)
+                coverage->news[lane] = coverage->runs[lane];
             coverage->complete = count_never(coverage) == 0;
         }
     }
@@ -386,13 +404,11 @@ void source_coverage_run(struct source_coverage *coverage, int lane, const struc
 bool source_coverage_try(struct source_coverage *coverage, const struct inputs *inputs)
 {
     struct execution execution;
-    const int slot = 0;
-    if (!is_worth_it(coverage, 0, &inputs->problem))
+    if (!is_worth_it(coverage, COVERAGE_LANES, &inputs->problem))
         return true;
     if (!coverage->trying && !(coverage->trying = open_worker(coverage, TRY_SECONDS, &execution)))
         return false;
-    if (executor_load(coverage->trying, slot, inputs, &execution))
-        execution = executor_run(coverage->trying, &slot, 1, EXECUTOR_DRAWN);
+    execution = compute(coverage, COVERAGE_LANES, coverage->trying, inputs);
     if (execution.end == EXECUTION_DONE || execution.end == EXECUTION_REFUSED || execution.end == EXECUTION_LACKING)
         return take_ran(coverage, coverage->trying);
     executor_close(coverage->trying, NULL);
