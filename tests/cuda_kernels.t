@@ -48,6 +48,7 @@ fails() {
 open_in() {
     case $1 in
     simt) echo bias ;;
+    sm80_split) echo varlenq varlenkv lens ;;
     sm90 | sm90_many | sm90_short) echo page ;;
     esac
 }
