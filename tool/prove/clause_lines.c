@@ -26,9 +26,8 @@ static void put(struct reading *reading, const char *text, size_t size)
 static void next_clause(struct reading *reading)
 {
     struct clause_lines *lines = reading->lines;
-    if (lines->count) {
+    if (lines->count)
         put(reading, "\n", 1);
-    }
     if (lines->count == lines->room) {
         int room = lines->room ? 2 * lines->room : 1 << 16;
         struct clause *grown = realloc(lines->clauses, (size_t)room * sizeof *grown);

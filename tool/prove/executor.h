@@ -58,6 +58,12 @@ struct execution {
     char sentence[640]; /* if not DONE: what happened, for people */
 };
 
+/* Whether the worker is still there. */
+static inline bool execution_survived(const struct execution *execution)
+{
+    return execution->end == EXECUTION_DONE || execution->end == EXECUTION_REFUSED || execution->end == EXECUTION_LACKING;
+}
+
 /* What the kernel declares of itself. */
 struct kernel_facts {
     char name[128];

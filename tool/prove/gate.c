@@ -144,6 +144,16 @@ bool gate_takes(const struct proof *proof, const attest_problem *problem)
            !(problem->flags & proof->facts.refuses);
 }
 
+static bool takes(const void *data, const attest_problem *problem)
+{
+    return gate_takes(data, problem);
+}
+
+struct taker gate_taker(const struct proof *proof)
+{
+    return (struct taker){takes, proof};
+}
+
 char *gate_path(const struct proof *proof, const char *format, ...)
 {
     char name[256], *path = NULL;

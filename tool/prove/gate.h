@@ -6,6 +6,7 @@
 
 #include "candidate.h"
 #include "executor.h"
+#include "neighbours.h"
 #include "policy_number.h"
 #include "verdict.h"
 
@@ -87,6 +88,7 @@ struct executor *gate_open(struct proof *proof, enum guard guard, struct gate_re
 
 /* Whether the kernel declares that it takes the problem. */
 bool gate_takes(const struct proof *proof, const attest_problem *problem);
+struct taker gate_taker(const struct proof *proof);
 
 /* Writes a text file into the proof's folder and names it as an artefact. */
 bool gate_write(const struct proof *proof, struct gate_result *result, const char *artefact, const char *name, const char *text);

@@ -19,11 +19,6 @@
 #include "kernel_constants.h"
 #include "source_coverage.h"
 
-static bool candidate_takes(const void *data, const attest_problem *problem)
-{
-    return gate_takes(data, problem);
-}
-
 static bool champion_takes(const void *data, const attest_problem *problem)
 {
     const struct kernel_facts *facts = data;
@@ -191,7 +186,7 @@ void gate_correctness(struct proof *proof, struct gate_result *result)
     struct guarded first = {candidate, coverage, 0}, other = {NULL, coverage, 1}, distant = {0};
     struct correctness correctness = {
         .subject = {run_guarded, run_guarded_after, &first},
-        .taker = {candidate_takes, proof},
+        .taker = gate_taker(proof),
         .suite = &proof->suite,
         .timed = &proof->timed,
         .neighbours = (int)proof->policy.neighbours,

@@ -172,11 +172,6 @@ static double processor_seconds(struct executor *executor)
     return (double)own.tv_sec + 1e-9 * (double)own.tv_nsec + (executor ? executor_processor_seconds(executor) : 0);
 }
 
-static bool takes_in_emulation(const void *data, const attest_problem *problem)
-{
-    return gate_takes(data, problem);
-}
-
 static void fail(struct task *task, const char *sentence)
 {
     task->verdict = VERDICT_FAIL;
@@ -259,7 +254,7 @@ static bool still_there(struct emulated_gate *gate, struct task *task, struct ex
 {
     char why[640], sentence[800];
     bool unknown = false;
-    if (execution->end == EXECUTION_DONE || execution->end == EXECUTION_REFUSED || execution->end == EXECUTION_LACKING)
+    if (execution_survived(execution))
         return true;
     if (!cuda_emulation_finding(executor, why, sizeof why, &unknown))
         snprintf(why, sizeof why, "%s", execution->sentence);
@@ -309,7 +304,7 @@ static bool run_low_bias(struct emulated_gate *gate, struct task *task, struct e
         atomic_exchange(&gate->asked_low[task->of.group], true))
         return true;
     relation_check(relation_find("a bias that is low and the same for all keys"), executor_subject(executor),
-                   (struct taker){takes_in_emulation, gate->proof}, &problem, true, task->of.seed, &found);
+                   gate_taker(gate->proof), &problem, true, task->of.seed, &found);
     if (found.verdict != VERDICT_FAIL)
         return true;
     snprintf(why, sizeof why, "with a bias that is low and the same for all keys of a row, %s: %s", text, found.sentence);
@@ -335,7 +330,7 @@ static bool run_task(struct emulated_gate *gate, struct task *task, struct execu
         goto out;
     there = executor_load(executor, slot, &exam.inputs, &execution);
     if (!there) {
-        there = execution.end == EXECUTION_REFUSED || execution.end == EXECUTION_LACKING;
+        there = execution_survived(&execution);
         if (!there)
             fail(task, execution.sentence);
         else if (execution.end == EXECUTION_LACKING) /* the record says so */

@@ -255,10 +255,10 @@ struct source_coverage *source_coverage_open(const struct proof *proof, char *wh
 {
     struct execution execution;
     struct source_coverage *coverage = calloc(1, sizeof *coverage);
-    snprintf(why, why_size, "%s", proof->candidate.source ? "out of memory" : "there is no source");
+    snprintf(why, why_size, "out of memory");
     if (coverage)
         coverage->proof = proof;
-    bool good = coverage && proof->candidate.source && build_covered(coverage, why, why_size);
+    bool good = coverage && build_covered(coverage, why, why_size);
     if (good) {
         coverage->begins = calloc((size_t)coverage->lines.count, sizeof *coverage->begins);
         coverage->ran = calloc((size_t)coverage->lines.count, sizeof *coverage->ran);
@@ -382,7 +382,7 @@ void source_coverage_run(struct source_coverage *coverage, int lane, const struc
         ++coverage->passed[lane] % EVERY != 0)
         return;
     execution = compute(coverage, lane, worker, inputs);
-    if (execution.end != EXECUTION_DONE && execution.end != EXECUTION_REFUSED && execution.end != EXECUTION_LACKING) {
+    if (!execution_survived(&execution)) {
 #pragma omp critical(source_coverage)
         {
             snprintf(coverage->lost, sizeof coverage->lost, "%s", execution.sentence);
@@ -409,7 +409,7 @@ bool source_coverage_try(struct source_coverage *coverage, const struct inputs *
     if (!coverage->trying && !(coverage->trying = open_worker(coverage, TRY_SECONDS, &execution)))
         return false;
     execution = compute(coverage, COVERAGE_LANES, coverage->trying, inputs);
-    if (execution.end == EXECUTION_DONE || execution.end == EXECUTION_REFUSED || execution.end == EXECUTION_LACKING)
+    if (execution_survived(&execution))
         return take_ran(coverage, coverage->trying);
     executor_close(coverage->trying, NULL);
     coverage->trying = NULL;

@@ -3,8 +3,8 @@
  * right by any number of them.
  *
  * The source is compiled once more, with a line for each clause (clause_lines.h) and a call at the beginning of each block of code, which
- * notes that the block ran. A worker with that image computes what the candidate computes, until every clause has run; its results are
- * looked at by nobody.
+ * notes that the block ran. A worker with that image computes what the candidate computes, until every clause has run, and every fourth of
+ * the small problems where nothing new has run for long; its results are looked at by nobody.
  */
 #ifndef ATTEST_SOURCE_COVERAGE_H
 #define ATTEST_SOURCE_COVERAGE_H
@@ -16,7 +16,7 @@ struct source_coverage;
 /* Workers that may be asked at once. */
 enum { COVERAGE_LANES = 2 };
 
-/* NULL, with the reason, if it cannot be measured: there is no source, or no tool that finds lines. */
+/* Of a candidate with a source. NULL, with the reason, if it cannot be measured: there is no tool that finds lines, say. */
 struct source_coverage *source_coverage_open(const struct proof *proof, char *why, size_t why_size);
 void source_coverage_close(struct source_coverage *coverage);
 
