@@ -2,12 +2,14 @@
 # The problems that the correctness gate draws by itself cover what they should, and find what is wrong.
 . tests/tap.sh
 
-"$BUILD/tests/tool/test_covering" --help | sed -n 's/^  //p' > "$work/tests"
-[ -s "$work/tests" ]
-result $? "the program lists its tests"
-while read -r test <&3; do
-    check "$test" "$BUILD/tests/tool/test_covering" --only "$test"
-done 3< "$work/tests"
+for program in test_covering test_covering_bugs; do
+    "$BUILD/tests/tool/$program" --help | sed -n 's/^  //p' > "$work/tests"
+    [ -s "$work/tests" ]
+    result $? "$program lists its tests"
+    while read -r test <&3; do
+        check "$test" "$BUILD/tests/tool/$program" --only "$test"
+    done 3< "$work/tests"
+done
 
 # A key that place and bias hide together, and neither of them alone, does not reach the other rows, even as NaN.
 for dtype in f32 f16 bf16; do

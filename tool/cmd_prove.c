@@ -272,6 +272,7 @@ static enum exit_code prove_word(struct proving *proving, const char *word)
                                         .base = continued.combined,
                                         .continues = continued.digest,
                                         .keep_going = session->options.keep_going,
+                                        .ahead = true,
                                         .gpu_seconds = gpu_seconds_left(proving),
                                         .store = proving->store,
                                         .finished = print_gate,

@@ -113,7 +113,8 @@ const struct command commands[] = {
      "variant be proven.\n"
      "With --generate N the mutants are drawn edits of the library's own kernels, which nobody wrote: each is built and goes "
      "through "
-     "every gate but speed. Those with the image of the unchanged kernel are equivalent. Survivors are printed as diffs, then the "
+     "every gate but speed, or those that --only names. Those with the image of the unchanged kernel are equivalent. Survivors are "
+     "printed as diffs, then the "
      "kill "
      "rate by class of edit and by gate, with a 95 % interval.",
      "selftest\nselftest scale_dropped tail_not_masked\nselftest --generate 200 --seed 1 --of 'cpu_fwd_*_avx2' --out mutants.jsonl",

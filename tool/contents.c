@@ -206,6 +206,12 @@ static void scale_rows(struct buffer *buffer, int64_t at, int64_t dim, int power
     }
 }
 
+/* Whether all heads have the same rows of Q or of K. Then powers by head would not cancel, and products would be as large as 2^48. */
+static bool heads_share_rows(const attest_problem *problem)
+{
+    return problem->stride_q[1] == 0 || problem->stride_k[1] == 0;
+}
+
 static int q_power(int word, const attest_problem *problem, int64_t h, int64_t i)
 {
     int reach = reach_of(problem->dtype);
@@ -215,7 +221,7 @@ static int q_power(int word, const attest_problem *problem, int64_t h, int64_t i
     case QK_Q_LARGE:
         return reach;
     case QK_BY_HEAD:
-        return power_of(h / (problem->heads_q / problem->heads_kv), problem->heads_kv, reach);
+        return heads_share_rows(problem) ? 0 : power_of(h / (problem->heads_q / problem->heads_kv), problem->heads_kv, reach);
     case QK_BY_ROW:
         return (int)(i % 7) - 5;
     default:

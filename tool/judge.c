@@ -94,6 +94,23 @@ struct place judge_place(const struct judge *judge, int64_t row)
 /* Rows that follow each other are computed in one call: checking the tensors costs more than a small row. */
 enum { CHUNK = 16 };
 
+/* Whether no row of the problem lies between two row numbers: sequences may be shorter than seq_q, and numbers beyond their end are not
+ * computed. */
+static bool is_next(const struct judge *judge, int64_t number, int64_t next)
+{
+    const attest_problem *problem = &judge->problem;
+    int64_t head = number / problem->seq_q, next_head = next / problem->seq_q;
+    if (next == number + 1)
+        return true;
+    if (next < number || next % problem->seq_q != 0 ||
+        number % problem->seq_q != layout_rows(&judge->layout, head / problem->heads_q) - 1)
+        return false;
+    for (head++; head < next_head; head++)
+        if (layout_rows(&judge->layout, head / problem->heads_q) > 0)
+            return false;
+    return true;
+}
+
 static attest_status evaluate_chunk(const struct judge *judge, attest_context *context, const attest_problem *problem,
                                     const attest_tensors *tensors, attest_precision precision, int64_t begin, int64_t end,
                                     double *o, double *lse)
@@ -101,7 +118,7 @@ static attest_status evaluate_chunk(const struct judge *judge, attest_context *c
     attest_status status = ATTEST_OK;
     while (begin < end && status == ATTEST_OK) {
         int64_t next = begin + 1;
-        while (next < end && judge->rows[next] == judge->rows[next - 1] + 1)
+        while (next < end && is_next(judge, judge->rows[next - 1], judge->rows[next]))
             next++;
         status = attest_reference(context, problem, tensors, precision, judge->rows[begin], judge->rows[next - 1] + 1, o, lse);
         begin = next;

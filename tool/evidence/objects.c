@@ -55,6 +55,20 @@ void folder_remove(const char *path)
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+bool file_copy(const char *from, const char *to)
+{
+    char buffer[1 << 16];
+    size_t got;
+    FILE *in = fopen(from, "rb"), *out = in ? fopen(to, "wb") : NULL;
+    bool copied = out != NULL;
+    while (copied && (got = fread(buffer, 1, sizeof buffer, in)) > 0)
+        copied = fwrite(buffer, 1, got, out) == got;
+    copied = copied && !ferror(in);
+    if (in)
+        fclose(in);
+    return out && fclose(out) == 0 && copied;
+}
+
 char *file_read(const char *path, size_t *size)
 {
     char *data = NULL;

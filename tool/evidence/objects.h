@@ -15,6 +15,9 @@ void folder_remove(const char *path); /* with everything in it */
 /* The whole file, with a zero byte after it; to be freed. NULL if it cannot be read. */
 char *file_read(const char *path, size_t *size);
 
+/* Copies its bytes into a file that is made, or emptied before. */
+bool file_copy(const char *from, const char *to);
+
 /* Replaces the file, or makes it. */
 bool file_replace(const char *path, const void *data, size_t size);
 

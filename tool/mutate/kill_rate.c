@@ -68,8 +68,11 @@ static json_t *heading(const struct measurement *measurement)
     }
     digest_of_json(sources, digest);
     json_decref(sources);
-    return json_pack("{s:I, s:s, s:s}", "seed", (json_int_t)measurement->field.seed, "of", options->of ? options->of : "*",
-                     "sources", digest);
+    json_t *head = json_pack("{s:I, s:s, s:s}", "seed", (json_int_t)measurement->field.seed, "of", options->of ? options->of : "*",
+                             "sources", digest);
+    if (options->only)
+        json_put(head, "gates", json_string(options->only));
+    return head;
 }
 
 static enum exit_code read_results(struct measurement *measurement, const char *path)
@@ -83,7 +86,7 @@ static enum exit_code read_results(struct measurement *measurement, const char *
     for (int n = 1; file && code == EXIT_PASS && getline(&line, &size, file) >= 0; n++) {
         json_t *row = json_loads(line, 0, NULL), *measured = json_object_get(row, "measured");
         if (measured && !json_equal(measured, head))
-            code = give_up(session, EXIT_USAGE, "name another file, or the same seed and kernels",
+            code = give_up(session, EXIT_USAGE, "name another file, or the same seed, kernels and gates",
                            "%s:%d: these results are of another seed, other kernels or another version of their sources", path, n);
         else if (json_is_integer(json_object_get(row, "number")))
             json_object_set(measurement->results, number_text(json_integer_value(json_object_get(row, "number"))), row);

@@ -8,7 +8,7 @@
  *      it as -Og builds it? Then it is killed. One in AUDIT of those is built and proven as it should be all the same, and that result
  *      counts, so that a kill that depends on -Og shows.
  *   3. It is built as the kernel is. The same image as the unchanged kernel's: equivalent.
- *   4. All gates but memory and speed; then the memory gate, which builds the kernel once more. The library makes a kernel for each dtype
+ *   4. All gates but memory and speed, or those of them that --only names; then the memory gate, which builds the kernel once more. The library makes a kernel for each dtype
  *      of one source, and an edit may be in what is for another dtype than that of the kernel that was drawn: the proof is of all of them.
  * A CUDA kernel goes through its gates on a GPU if --device names one; else through the emulation gate. Then the image that has to be the same
  * for it to be equivalent is that for the emulated device.
@@ -106,14 +106,18 @@ static json_t *prove(const struct mutant_trial *trial, const char *word, uint32_
     return record;
 }
 
-/* The gates of a pass, separated by commas. */
-static void gates_of_pass(bool memory, char *only, size_t size)
+enum pass { PASS_BUILD, PASS_NUMBERS, PASS_MEMORY, PASS_ALL };
+
+/* The gates of a pass that the session asks for, separated by commas. */
+static void gates_of_pass(const struct session *session, enum pass pass, char *only, size_t size)
 {
     size_t used = 0;
     only[0] = '\0';
     for (int i = 0; i < gate_count; i++) {
-        bool speed = strcmp(gates[i].name, "speed") == 0, is_memory = strcmp(gates[i].name, "memory") == 0;
-        if (!speed && (memory ? is_memory || i == 0 : !is_memory) && used < size)
+        const bool speed = strcmp(gates[i].name, "speed") == 0, memory = strcmp(gates[i].name, "memory") == 0;
+        const bool of_pass =
+            (pass == PASS_ALL && !speed) || (pass == PASS_NUMBERS && !speed && !memory) || (pass == PASS_MEMORY && memory);
+        if ((i == 0 || (of_pass && gate_listed(session->options.only, gates[i].name))) && used < size)
             used += (size_t)snprintf(only + used, size - used, "%s%s", used ? "," : "", gates[i].name);
     }
 }
@@ -257,40 +261,36 @@ static bool screen(const struct mutant_trial *trial, const char *flags, json_t *
     return decided;
 }
 
-/* Builds it as the kernel is built, and runs the gates. */
+/* Builds it as the kernel is built, and runs the gates: for a CPU kernel the one that costs most behind the others, for a CUDA kernel, whose
+ * many images cost most, all at once. */
 static void prove_mutant(const struct mutant_trial *trial, json_t *result)
 {
     const char *word = trial->draw->kernel->word;
     char original[DIGEST_TEXT], only[256];
     json_t *undecided = json_array();
     digest_original(trial, NULL, BUILD_SHIPPED, original);
-    bool written = write_mutant(trial->draw);
-    json_t *record = written ? prove(trial, word, 0, "build") : NULL;
-    const json_t *gate = rejection(record, undecided);
-    const char *image = text_at(json_object_get(record, "candidate"), "image");
-    if (!record || !*original)
-        end_as(result, MUTANT_LOST, NULL);
-    else if (!*image)
-        end_as(result, gate ? MUTANT_UNBUILT : MUTANT_LOST, json_array_get(json_object_get(record, "gates"), 0));
-    else if (gate)
-        end_as(result, MUTANT_KILLED, gate);
-    else if (strcmp(image, original) == 0)
-        end_as(result, MUTANT_EQUIVALENT, NULL);
-    for (int pass = 0; pass < 2 && record && !json_object_get(result, "outcome"); pass++) {
-        json_decref(record);
+    const bool written = write_mutant(trial->draw);
+    const enum pass last = trial->draw->kernel->cuda ? PASS_ALL : PASS_MEMORY;
+    for (enum pass pass = trial->draw->kernel->cuda ? PASS_ALL : PASS_BUILD; pass <= last && !json_object_get(result, "outcome");
+         pass++) {
         json_array_clear(undecided);
-        gates_of_pass(pass == 1, only, sizeof only);
-        record = prove(trial, word, 0, only);
-        gate = rejection(record, undecided);
-        if (!record)
+        gates_of_pass(trial->session, pass, only, sizeof only);
+        json_t *record = written ? prove(trial, word, 0, only) : NULL;
+        const json_t *gate = rejection(record, undecided);
+        const char *image = text_at(json_object_get(record, "candidate"), "image");
+        if (!record || !*original)
             end_as(result, MUTANT_LOST, NULL);
+        else if (!*image)
+            end_as(result, gate ? MUTANT_UNBUILT : MUTANT_LOST, json_array_get(json_object_get(record, "gates"), 0));
+        else if (strcmp(image, original) == 0)
+            end_as(result, MUTANT_EQUIVALENT, NULL);
         else if (gate)
             end_as(result, MUTANT_KILLED, gate);
+        else if (pass == last)
+            end_as(result, MUTANT_SURVIVED, NULL);
+        json_decref(record);
     }
-    if (!json_object_get(result, "outcome"))
-        end_as(result, MUTANT_SURVIVED, NULL);
     json_put(result, "undecided", undecided);
-    json_decref(record);
 }
 
 /* A proof of the CUDA kernel in the folder for the emulated device. */

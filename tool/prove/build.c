@@ -12,6 +12,7 @@
 #include "build.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "build_ahead.h"
 #include "clause_lines.h"
 #include "compiler_flags.h"
 #include "embedded.h"
@@ -104,7 +106,7 @@ static int run_command(char *const argv[], double seconds, const struct confinem
     pid_t parent = getpid();
     if (log_size)
         log[0] = '\0';
-    if (pipe(stream) != 0)
+    if (pipe2(stream, O_CLOEXEC) != 0)
         return 127;
     fflush(NULL);
     pid_t child = fork();
@@ -300,20 +302,6 @@ static void leave_folder(char *folder)
     free(folder);
 }
 
-static bool copy_file(const char *from, const char *to)
-{
-    char buffer[1 << 16];
-    size_t got;
-    FILE *in = fopen(from, "rb"), *out = in ? fopen(to, "wb") : NULL;
-    bool copied = out != NULL;
-    while (copied && (got = fread(buffer, 1, sizeof buffer, in)) > 0)
-        copied = fwrite(buffer, 1, got, out) == got;
-    copied = copied && !ferror(in);
-    if (in)
-        fclose(in);
-    return out && fclose(out) == 0 && copied;
-}
-
 /* What was built by this process, by what it was built from: several kernels of the library have one source. */
 enum { MOST_BUILT = 32 };
 static struct built {
@@ -340,7 +328,7 @@ static void remember(const char *key, const char *image)
     close(file);
     if (built_count++ == 0)
         atexit(remove_built);
-    snprintf(entry->key, sizeof entry->key, "%s", copy_file(image, entry->path) ? key : "");
+    snprintf(entry->key, sizeof entry->key, "%s", file_copy(image, entry->path) ? key : "");
 }
 
 /* `what` is the kind of image, or -1 for the text that they are made of. */
@@ -362,7 +350,7 @@ static void build_key(const char *source, const char *flags, int what, char key[
 static bool recall(const char *key, const char *out)
 {
     for (int i = 0; i < built_count; i++)
-        if (*key && strcmp(built[i].key, key) == 0 && copy_file(built[i].path, out))
+        if (*key && strcmp(built[i].key, key) == 0 && file_copy(built[i].path, out))
             return true;
     return false;
 }
@@ -457,13 +445,17 @@ bool build_image(const char *source, const char *flags, const char *out, enum bu
     build_key(source, flags, (int)kind, key);
     if (recall(key, out)) /* warnings are errors: there was nothing to say */
         return true;
+    if (build_ahead_take(source, flags, kind, out)) {
+        remember(key, out);
+        return true;
+    }
     char *work = work_folder(log, log_size), *text = NULL, *image = NULL;
     bool done = work && asprintf(&text, "%s/kernel.i", work) >= 0 && asprintf(&image, "%s/kernel.so", work) >= 0;
     done = done && preprocess(source, flags, work, text, log, log_size) &&
            (kind != BUILD_COVERED || prepare_covered(text, work, object, sizeof object, log, log_size));
     const char *words[] = {text, "-o", image, "-lm", *object ? object : NULL, NULL};
     done = done && compile(source, common_flags, flags, kind_flags[kind], words, work, log, log_size) == 0;
-    if (done && !copy_file(image, out)) {
+    if (done && !file_copy(image, out)) {
         snprintf(log, log_size, "error: %s cannot be written: %s", out, strerror(errno));
         done = false;
     }
@@ -483,7 +475,7 @@ bool build_empty_image(const char *out, char *log, size_t log_size)
     done = file && fclose(file) == 0;
     const char *words[] = {text, "-o", image, NULL};
     done = done && compile(text, common_flags, "", kind_flags[BUILD_SHIPPED], words, work, log, log_size) == 0 &&
-           copy_file(image, out);
+           file_copy(image, out);
     free(text);
     free(image);
     leave_folder(work);

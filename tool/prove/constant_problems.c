@@ -106,20 +106,12 @@ static struct pair *make_pairs(const struct kernel_constants *constants, int fir
 
 /* ---- a problem ----------------------------------------------------------------------------------------------------------- */
 
-static int first_level(const struct problem_space *space, int field)
-{
-    int level = 0;
-    while (level + 1 < field_levels(field) && space->refused[field][level])
-        level++;
-    return level;
-}
-
 /* Levels of all fields: `peculiar` of a hundred fields are not at their first. */
 static void draw_levels(const struct problem_space *space, struct dice *dice, int peculiar, int row[COVERING_FIELDS])
 {
     memset(row, 0, COVERING_FIELDS * sizeof *row);
     for (int f = 0; f < FIELD_COUNT; f++) {
-        int level = (int)roll(dice, field_levels(f)), plain = first_level(space, f);
+        int level = (int)roll(dice, field_levels(f)), plain = problem_space_plain(space, f);
         bool drawn = f == FIELD_dtype || f == FIELD_lse || roll(dice, 100) < peculiar;
         row[f] = drawn && f != FIELD_special && !space->refused[f][level] ? level : plain;
         for (int g = 0; g < f && row[f] != plain; g++)
@@ -204,6 +196,7 @@ static bool draw_problem(const struct cover_plan *plan, const struct problem_spa
         bool real = pair->target >= SIZES;
         draw_sizes(constants, &dice, real ? DIM : pair->target,
                    real ? 1 + roll(&dice, 64) : next_to(&dice, constants->whole[pair->constant], (enum side)pair->side), &sizes);
+        sizes.padded = sizes.padded || tries >= TRIES / 2; /* which many kernels of GPUs need */
         if (pair->target == SOFTCAP)
             sizes.softcap = near_real(&dice, constants->real[pair->constant], (enum side)pair->side);
         if (pair->target == SCALE)
@@ -226,9 +219,7 @@ static bool draw_problem(const struct cover_plan *plan, const struct problem_spa
 
 void cover_constants(const struct cover_plan *plan, struct cover_summary *summary)
 {
-    enum { LANES = 2, OTHERS_EVERY = 4 };
-    const struct subject subjects[LANES] = {plan->subject, plan->second.run ? plan->second : plan->subject};
-    const int lanes = plan->second.run && plan->threads > 1 ? LANES : 1;
+    enum { OTHERS_EVERY = 4 };
     struct problem_space space;
     int count[2] = {0, 0};
     if (!plan->constants)
@@ -238,33 +229,28 @@ void cover_constants(const struct cover_plan *plan, struct cover_summary *summar
         make_pairs(plan->constants, plan->constants->compared, plan->constants->whole_count, false, plan->seed + 1, &count[1])};
     bool going = pairs[0] && pairs[1];
     problem_space_make(&space, plan->taker, USUAL_WORK, MOST_WORK);
-    for (int n = 0; n < plan->constant_problems && going; n += LANES) {
-        struct cover_outcome outcomes[LANES] = {0};
-        bool drawn[LANES] = {false};
-        int64_t judged[LANES] = {0};
-        for (int lane = 0; lane < LANES && n + lane < plan->constant_problems; lane++) {
-            int number = n + lane, which = number % OTHERS_EVERY == OTHERS_EVERY - 1,
+    for (int n = 0; n < plan->constant_problems && going; n += COVER_JOBS) {
+        struct cover_job jobs[COVER_JOBS] = {0};
+        int made = 0;
+        for (; made < COVER_JOBS && n + made < plan->constant_problems; made++) {
+            int number = n + made, which = number % OTHERS_EVERY == OTHERS_EVERY - 1,
                 at = which ? number / OTHERS_EVERY : number - number / OTHERS_EVERY;
+            struct cover_job *job = &jobs[made];
             if (count[which] == 0)
                 continue;
-            outcomes[lane] =
+            job->outcome =
                 (struct cover_outcome){.part = "constant", .seed = cover_seed(plan->seed, SEED_INPUTS, (uint64_t)number)};
-            drawn[lane] = draw_problem(plan, &space, &pairs[which][at % count[which]], (uint64_t)number, &outcomes[lane]);
+            job->wanted = draw_problem(plan, &space, &pairs[which][at % count[which]], (uint64_t)number, &job->outcome);
+            job->choose = job->wanted && cover_work(&job->outcome.problem) > ALL_ROWS_WORK ? cover_choose_rows : NULL;
         }
-        if (n % 20 == 0)
-            progress("correctness: problem %d of %d next to numbers of the kernel", n + 1, plan->constant_problems);
-#pragma omp parallel for num_threads(lanes) if (lanes > 1)
-        for (int lane = 0; lane < LANES; lane++)
-            if (drawn[lane])
-                judged[lane] =
-                    cover_examine(subjects[lane], &outcomes[lane],
-                                  cover_work(&outcomes[lane].problem) <= ALL_ROWS_WORK ? NULL : cover_choose_rows, 1, NULL, NULL);
-        for (int lane = 0; lane < LANES && going; lane++) {
-            if (!drawn[lane])
+        progress("correctness: problem %d of %d next to numbers of the kernel", n + 1, plan->constant_problems);
+        cover_examine_jobs(plan, jobs, made);
+        for (int k = 0; k < made && going; k++) {
+            if (!jobs[k].wanted)
                 continue;
-            summary->rows_judged += judged[lane];
-            summary->constant += outcomes[lane].verdict == VERDICT_PASS || outcomes[lane].verdict == VERDICT_FAIL;
-            going = plan->report(plan->data, &outcomes[lane]);
+            summary->rows_judged += jobs[k].judged;
+            summary->constant += jobs[k].outcome.verdict == VERDICT_PASS || jobs[k].outcome.verdict == VERDICT_FAIL;
+            going = plan->report(plan->data, &jobs[k].outcome);
         }
     }
     free(pairs[0]);

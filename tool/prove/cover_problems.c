@@ -41,6 +41,19 @@ static bool one_is_same_alone(struct subject subject, const struct exam *exam, c
     return false;
 }
 
+/* What the subject says of the problem's inputs; it has no room for outputs. */
+static void run_unjudged(struct subject subject, struct cover_outcome *outcome)
+{
+    struct inputs inputs;
+    enum exit_code code;
+    if (!inputs_make_with(&outcome->problem, outcome->seed, &outcome->contents, &inputs, &code, outcome->note,
+                          sizeof outcome->note))
+        return;
+    outcome->end = subject.run(subject.data, &inputs, NULL).end;
+    outcome->verdict = VERDICT_NOT_APPLICABLE;
+    inputs_free(&inputs);
+}
+
 int64_t cover_examine(struct subject subject, struct cover_outcome *outcome, row_chooser *choose, int threads, const int *row,
                       bool *observed)
 {
@@ -49,6 +62,10 @@ int64_t cover_examine(struct subject subject, struct cover_outcome *outcome, row
     int64_t judged = 0;
     outcome->verdict = VERDICT_INCONCLUSIVE;
     outcome->end = EXECUTION_DONE;
+    if (outcome->unjudged) {
+        run_unjudged(subject, outcome);
+        return 0;
+    }
     if (!exam_make_quick(&exam, &outcome->problem, outcome->seed, &outcome->contents, choose, threads, outcome->note,
                          sizeof outcome->note))
         return 0;
@@ -91,16 +108,21 @@ static void make_empty(attest_problem *problem, int which)
     attest_problem_pack(problem);
 }
 
-/* A problem of the array, and what came of it. */
-struct drawn {
-    int row[COVERING_FIELDS];
-    bool observed[COVERING_FIELDS];
-    struct cover_outcome outcome;
-    int64_t judged;
-    bool taken; /* by the library and the kernel */
-};
+void cover_examine_jobs(const struct cover_plan *plan, struct cover_job *jobs, int count)
+{
+    enum { LANES = 2 };
+    const struct subject subjects[LANES] = {plan->subject, plan->second.run ? plan->second : plan->subject};
+    const int lanes = plan->second.run && plan->threads > 1 ? LANES : 1;
+#pragma omp parallel for num_threads(lanes) schedule(static, 1) if (lanes > 1)
+    for (int n = 0; n < count; n++) {
+        struct cover_job *job = &jobs[n];
+        if (job->wanted)
+            job->judged = cover_examine(subjects[n % lanes], &job->outcome, job->choose, 1, job->has_row ? job->row : NULL,
+                                        job->has_row ? job->observed : NULL);
+    }
+}
 
-static bool count_row(const struct cover_plan *plan, struct cover_summary *summary, const struct drawn *drawn)
+static bool count_row(const struct cover_plan *plan, struct cover_summary *summary, const struct cover_job *drawn)
 {
     summary->rows_judged += drawn->judged;
     summary->problems += drawn->outcome.verdict == VERDICT_PASS || drawn->outcome.verdict == VERDICT_FAIL;
@@ -109,9 +131,11 @@ static bool count_row(const struct cover_plan *plan, struct cover_summary *summa
 }
 
 /* One more problem, of nothing. */
-static bool examine_empty(const struct cover_plan *plan, struct cover_summary *summary, const struct drawn *from, int which)
+static bool examine_empty(const struct cover_plan *plan, struct cover_summary *summary, const struct cover_job *from, int which)
 {
-    struct drawn drawn = {.outcome = {.part = "empty", .seed = from->outcome.seed, .problem = from->outcome.problem}};
+    struct cover_job drawn = {
+        .outcome = {
+            .part = "empty", .seed = from->outcome.seed, .problem = from->outcome.problem, .unjudged = from->outcome.unjudged}};
     make_empty(&drawn.outcome.problem, which);
     if (attest_problem_check(&drawn.outcome.problem, NULL, 0) != ATTEST_OK || !taker_takes(plan->taker, &drawn.outcome.problem))
         return true;
@@ -119,45 +143,54 @@ static bool examine_empty(const struct cover_plan *plan, struct cover_summary *s
     return count_row(plan, summary, &drawn);
 }
 
-/* Problems are drawn two at a time, whether or not there are two workers to run them, so that a seed draws the same. */
+/* What the kernel refuses is learned: levels that do not go together are in no further row. */
+static void exclude_refused(const struct problem_space *space, struct covering *covering, const int row[COVERING_FIELDS],
+                            uint64_t seed)
+{
+    int fields[MOST_BLAMED], levels[MOST_BLAMED], count = problem_space_blame(space, row, seed, fields, levels);
+    if (count)
+        covering_exclude(covering, fields, levels, count);
+}
+
+static void draw_job(const struct cover_plan *plan, const struct problem_space *space, struct covering *covering, uint64_t number,
+                     struct cover_job *job)
+{
+    const uint64_t values = random_bits(plan->seed, SEED_VALUES, number);
+    struct cover_outcome *outcome = &job->outcome;
+    *outcome = (struct cover_outcome){.part = "covering",
+                                      .seed = cover_seed(plan->seed, SEED_INPUTS, number),
+                                      .again = number % AGAIN_EVERY == 0,
+                                      .unjudged = plan->unjudged};
+    job->has_row = true;
+    job->wanted = problem_space_draw(space, job->row, values, &outcome->problem, &outcome->contents);
+    if (!job->wanted)
+        exclude_refused(space, covering, job->row, values);
+    outcome->alone = !plan->numbers_only && number % AGAIN_EVERY == 1 && outcome->problem.batch > 0 &&
+                     (!plan->device || outcome->problem.flags & ATTEST_INVARIANT);
+}
+
 void cover_array(const struct cover_plan *plan, struct cover_summary *summary)
 {
-    enum { LANES = 2 };
-    const struct subject subjects[LANES] = {plan->subject, plan->second.run ? plan->second : plan->subject};
-    const int lanes = plan->second.run && plan->threads > 1 ? LANES : 1;
     struct problem_space space;
     problem_space_make(&space, plan->taker, USUAL_WORK, MOST_WORK);
     struct covering *covering = covering_make(&space.covering, random_bits(plan->seed, SEED_ARRAY, 0));
     bool going = covering != NULL;
-    for (int n = 0; n < plan->rows && going; n += LANES) {
-        struct drawn drawn[LANES] = {0};
+    for (int n = 0; n < plan->rows && going; n += COVER_JOBS) {
+        struct cover_job jobs[COVER_JOBS] = {0};
         int count = 0;
-        while (count < LANES && n + count < plan->rows && covering_next(covering, drawn[count].row)) {
-            struct drawn *one = &drawn[count];
-            uint64_t number = (uint64_t)(n + count++);
-            one->outcome = (struct cover_outcome){
-                .part = "covering", .seed = cover_seed(plan->seed, SEED_INPUTS, number), .again = number % AGAIN_EVERY == 0};
-            one->taken = problem_space_draw(&space, one->row, random_bits(plan->seed, SEED_VALUES, number), &one->outcome.problem,
-                                            &one->outcome.contents);
-            one->outcome.alone = !plan->numbers_only && number % AGAIN_EVERY == 1 && one->outcome.problem.batch > 0 &&
-                                 (!plan->device || one->outcome.problem.flags & ATTEST_INVARIANT);
+        for (; count < COVER_JOBS && n + count < plan->rows && covering_next(covering, jobs[count].row); count++)
+            draw_job(plan, &space, covering, (uint64_t)(n + count), &jobs[count]);
+        progress("correctness: problem %d of %d of the covering array", n + 1, plan->rows);
+        cover_examine_jobs(plan, jobs, count);
+        for (int k = 0; k < count && going; k++) {
+            summary->refused += !jobs[k].wanted;
+            going = !jobs[k].wanted || count_row(plan, summary, &jobs[k]);
+            if (jobs[k].wanted && jobs[k].outcome.verdict == VERDICT_PASS)
+                covering_mark(covering, jobs[k].row, jobs[k].observed);
+            if ((n + k) % EMPTY_EVERY == EMPTY_EVERY - 1 && jobs[k].wanted && going)
+                going = examine_empty(plan, summary, &jobs[k], (n + k) / EMPTY_EVERY % 3);
         }
-        if (n % 20 == 0)
-            progress("correctness: problem %d of %d of the covering array", n + 1, plan->rows);
-#pragma omp parallel for num_threads(lanes) if (lanes > 1)
-        for (int lane = 0; lane < count; lane++)
-            if (drawn[lane].taken)
-                drawn[lane].judged =
-                    cover_examine(subjects[lane], &drawn[lane].outcome, NULL, 1, drawn[lane].row, drawn[lane].observed);
-        for (int lane = 0; lane < count && going; lane++) {
-            summary->refused += !drawn[lane].taken;
-            going = !drawn[lane].taken || count_row(plan, summary, &drawn[lane]);
-            if (drawn[lane].taken && drawn[lane].outcome.verdict == VERDICT_PASS)
-                covering_mark(covering, drawn[lane].row, drawn[lane].observed);
-            if ((n + lane) % EMPTY_EVERY == EMPTY_EVERY - 1 && drawn[lane].taken && going)
-                going = examine_empty(plan, summary, &drawn[lane], (n + lane) / EMPTY_EVERY % 3);
-        }
-        going = going && count == LANES;
+        going = going && count == COVER_JOBS;
     }
     if (covering) {
         struct covering_count counts = covering_counts(covering);

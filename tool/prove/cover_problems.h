@@ -6,6 +6,7 @@
 #define ATTEST_COVER_PROBLEMS_H
 
 #include "contents.h"
+#include "covering.h"
 #include "examine.h"
 #include "executor.h"
 #include "judge.h"
@@ -20,8 +21,9 @@ struct cover_outcome {
     attest_problem problem;
     struct contents contents;
     uint64_t seed;
-    bool again; /* it is also computed after other inputs, in the same memory, */
-    bool alone; /* or one of its sequences alone */
+    bool again;    /* it is also computed after other inputs, in the same memory, */
+    bool alone;    /* or one of its sequences alone */
+    bool unjudged; /* it is run, and nobody looks at its results: there is no oracle */
     enum verdict verdict;
     enum execution_end end;
     struct finding finding;
@@ -40,6 +42,7 @@ struct cover_plan {
     const struct kernel_constants *constants; /* which these are; NULL: they are not known */
     bool device;                              /* of a GPU: larger problems cost less */
     bool numbers_only; /* bits are not compared with those of other calls: for subjects of tests that count their calls */
+    bool unjudged;     /* see cover_outcome */
     /* Told of every problem. Returns whether to go on. */
     bool (*report)(void *data, const struct cover_outcome *outcome);
     void *data;
@@ -68,6 +71,22 @@ double cover_work(const attest_problem *problem);
  * note. If `observed` is not NULL it says which fields of `row` show. Returns the number of rows that were judged. */
 int64_t cover_examine(struct subject subject, struct cover_outcome *outcome, row_chooser *choose, int threads, const int *row,
                       bool *observed);
+
+/* A problem that is drawn, to be examined beside others. */
+struct cover_job {
+    struct cover_outcome outcome;
+    bool wanted;         /* by the library and the kernel; others are not examined */
+    row_chooser *choose; /* as of cover_examine */
+    bool has_row;        /* of the covering array: */
+    int row[COVERING_FIELDS];
+    bool observed[COVERING_FIELDS]; /* which of its fields showed */
+    int64_t judged;                 /* rows of output */
+};
+
+/* How many are drawn before they are examined, whether or not there are two workers, so that a seed draws the same. The two take turns,
+ * and do not wait for each other: some problems cost a hundred times as much as others. */
+enum { COVER_JOBS = 16 };
+void cover_examine_jobs(const struct cover_plan *plan, struct cover_job *jobs, int count);
 
 /* A row_chooser (examine.h) for problems of which not all rows can be judged: some of every head of every sequence, the ends and both
  * sides of every power of two of each of sequence, head and row, and others at random. */

@@ -14,9 +14,9 @@
 
 #include "random.h"
 
-enum { CANDIDATES = 3, ATTEMPTS = 12, TRIES = 24, RANDOM_STREAM = 1300 };
+enum { CANDIDATES = 3, ATTEMPTS = 12, TRIES = 2000, RANDOM_STREAM = 1300 };
 
-enum triple_state { MISSING, COVERED, INFEASIBLE };
+enum triple_state { MISSING, COVERED, INFEASIBLE, EXCLUDED /* infeasible, and to be in no row */ };
 
 struct covering {
     struct covering_space space;
@@ -161,16 +161,22 @@ static bool fits(const struct covering *covering, const struct draft *draft, int
     return true;
 }
 
-/* Missing triples that this level makes with two fields that are set. */
-static int64_t gain_of(const struct covering *covering, const struct draft *draft, int field, int level)
+/* For every level of a field the missing triples that it makes with two fields that are set; negative if one of its triples is to be in no
+ * row. */
+static void find_gains(const struct covering *covering, const struct draft *draft, int field, int64_t gains[COVERING_LEVELS])
 {
-    int64_t gain = 0;
+    const int count = covering->space.levels[field];
+    memset(gains, 0, COVERING_LEVELS * sizeof *gains);
     for (int m = 0; m < draft->count; m++)
         for (int n = m + 1; n < draft->count; n++) {
-            int a = draft->set[m], b = draft->set[n];
-            gain += covering->state[any_triple(covering, a, draft->row[a], b, draft->row[b], field, level)] == MISSING;
+            const int a = draft->set[m], b = draft->set[n];
+            const int64_t first = any_triple(covering, a, draft->row[a], b, draft->row[b], field, 0);
+            const int64_t step = count > 1 ? any_triple(covering, a, draft->row[a], b, draft->row[b], field, 1) - first : 0;
+            for (int level = 0; level < count; level++) {
+                const unsigned char state = covering->state[first + level * step];
+                gains[level] = state == EXCLUDED || gains[level] < 0 ? -1 : gains[level] + (state == MISSING);
+            }
         }
-    return gain;
 }
 
 /* What a gain is worth: rows beyond the usual work cost in proportion to it. */
@@ -179,9 +185,10 @@ static double worth(const struct covering *covering, int64_t gain, double work)
     return (double)gain / (1 + exp2(work - covering->space.usual));
 }
 
-static void put(const struct covering *covering, struct draft *draft, int field, int level)
+/* `gain` is that of the level, by find_gains. */
+static void put(const struct covering *covering, struct draft *draft, int field, int level, int64_t gain)
 {
-    draft->gain += gain_of(covering, draft, field, level);
+    draft->gain += gain;
     draft->work += covering->space.work[field][level] - covering->least[field];
     draft->row[field] = level;
     draft->set[draft->count++] = field;
@@ -203,31 +210,33 @@ static bool has_a_way_on(const struct covering *covering, const struct draft *dr
 /* The level that gains most, of those that leave every other field a level. */
 static bool extend(struct covering *covering, struct draft *draft, int field)
 {
-    double gains[COVERING_LEVELS];
+    int64_t gains[COVERING_LEVELS];
+    double worths[COVERING_LEVELS]; /* -1: it does not fit */
     int count = covering->space.levels[field];
+    find_gains(covering, draft, field, gains);
     for (int level = 0; level < count; level++)
-        gains[level] = fits(covering, draft, field, level)
-                           ? worth(covering, gain_of(covering, draft, field, level),
-                                   draft->work - covering->least[field] + covering->space.work[field][level])
-                           : -1;
+        worths[level] =
+            gains[level] >= 0 && fits(covering, draft, field, level)
+                ? worth(covering, gains[level], draft->work - covering->least[field] + covering->space.work[field][level])
+                : -1;
     for (;;) {
         int chosen = -1, ties = 0;
         for (int level = 0; level < count; level++) {
-            if (gains[level] < 0 || (chosen >= 0 && gains[level] < gains[chosen]))
+            if (worths[level] < 0 || (chosen >= 0 && worths[level] < worths[chosen]))
                 continue;
-            ties = chosen >= 0 && gains[level] == gains[chosen] ? ties + 1 : 1;
+            ties = chosen >= 0 && worths[level] == worths[chosen] ? ties + 1 : 1;
             if (ties == 1 || roll(covering, ties) == 0)
                 chosen = level;
         }
         if (chosen < 0)
             return false;
         struct draft tried = *draft;
-        put(covering, &tried, field, chosen);
+        put(covering, &tried, field, chosen, gains[chosen]);
         if (has_a_way_on(covering, &tried)) {
             *draft = tried;
             return true;
         }
-        gains[chosen] = -1;
+        worths[chosen] = -1;
     }
 }
 
@@ -289,8 +298,11 @@ static bool from_triple(struct covering *covering, const int fields[3], const in
     for (int n = 0, attempt = 0; n < CANDIDATES && attempt < ATTEMPTS; attempt++) {
         struct draft draft;
         begin(covering, &draft);
-        for (int i = 0; i < 3; i++)
-            put(covering, &draft, fields[i], levels[i]);
+        for (int i = 0; i < 3; i++) {
+            int64_t gains[COVERING_LEVELS];
+            find_gains(covering, &draft, fields[i], gains);
+            put(covering, &draft, fields[i], levels[i], gains[levels[i]]);
+        }
         if (!has_a_way_on(covering, &draft))
             return false;
         if (!complete(covering, &draft))
@@ -332,10 +344,31 @@ void covering_mark(struct covering *covering, const int row[COVERING_FIELDS], co
                 unsigned char *state = &covering->state[triple_index(covering, a, row[a], b, row[b], c, row[c])];
                 if (!observed[c] || *state == COVERED)
                     continue;
-                covering->infeasible -= *state == INFEASIBLE;
+                covering->infeasible -= *state != MISSING;
                 covering->covered++;
                 *state = COVERED;
             }
+}
+
+static void exclude_triple(struct covering *covering, int a, int la, int b, int lb, int c, int lc)
+{
+    unsigned char *state = &covering->state[any_triple(covering, a, la, b, lb, c, lc)];
+    covering->infeasible += *state == MISSING;
+    *state = *state == COVERED ? COVERED : EXCLUDED;
+}
+
+void covering_exclude(struct covering *covering, const int *fields, const int *levels, int count)
+{
+    const struct covering_space *space = &covering->space;
+    if (count == 3) {
+        exclude_triple(covering, fields[0], levels[0], fields[1], levels[1], fields[2], levels[2]);
+        return;
+    }
+    covering->agree[pair_index(fields[0], levels[0], fields[1], levels[1])] = false;
+    covering->agree[pair_index(fields[1], levels[1], fields[0], levels[0])] = false;
+    for (int f = 0; f < space->fields; f++)
+        for (int level = 0; level < space->levels[f] && f != fields[0] && f != fields[1]; level++)
+            exclude_triple(covering, fields[0], levels[0], fields[1], levels[1], f, level);
 }
 
 struct covering_count covering_counts(const struct covering *covering)

@@ -35,6 +35,9 @@ bool covering_next(struct covering *covering, int row[COVERING_FIELDS]);
 /* Counts the triples of a row as covered: those of fields that `observed` has. */
 void covering_mark(struct covering *covering, const int row[COVERING_FIELDS], const bool observed[COVERING_FIELDS]);
 
+/* Two or three levels of different fields turned out not to be possible in one row: no row has them from here on. */
+void covering_exclude(struct covering *covering, const int *fields, const int *levels, int count);
+
 /* Triples in all, of those that cannot be in a row, and those covered. */
 struct covering_count {
     int64_t triples, infeasible, covered;

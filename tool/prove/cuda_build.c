@@ -296,6 +296,13 @@ static char *whole_text(const char *path)
     return text;
 }
 
+static void add_constants(const struct work *work, struct cuda_product *product, const char *text)
+{
+    struct kernel_constants constants;
+    kernel_constants_of_text(text, strlen(text), work->proof->candidate.source, &constants);
+    kernel_constants_add(&product->constants, &constants);
+}
+
 /* What was compiled: the texts that the compiler left in a folder, which is removed. */
 static void judge_texts(const struct work *work, struct cuda_product *product, const char *folder)
 {
@@ -308,6 +315,8 @@ static void judge_texts(const struct work *work, struct cuda_product *product, c
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         bool is_source = ending && strcmp(ending, ".ii") == 0, is_ptx = ending && strcmp(ending, ".ptx") == 0;
         char *text = is_source || is_ptx ? whole_text(path) : NULL;
+        if (text && is_source)
+            add_constants(work, product, text);
         if (text && is_source && !product->hidden[0])
             cuda_source_judge(text, &places, product->hidden, sizeof product->hidden);
         if (text && is_ptx && !product->hidden[0])
@@ -389,6 +398,16 @@ static void say_unbuilt(struct work *work, const struct cuda_product *product)
         gate_say(work->result, VERDICT_FAIL, "%s: it does not compile without warnings: %s", place, line);
 }
 
+/* The numbers of all images, in their order. */
+static void proof_constants(struct work *work)
+{
+    struct proof *proof = work->proof;
+    if (!proof->constants && work->proof->candidate.source)
+        proof->constants = calloc(1, sizeof *proof->constants);
+    for (int i = 0; i < work->count && proof->constants; i++)
+        kernel_constants_add(proof->constants, &work->products[i].constants);
+}
+
 static bool build_all(struct work *work)
 {
     int threads = (int)sysconf(_SC_NPROCESSORS_ONLN); /* each waits for a compiler, however many the kernel is to have */
@@ -396,6 +415,7 @@ static bool build_all(struct work *work)
     for (int i = 0; i < work->count; i++)
         build_product(work, &work->products[i]);
 
+    proof_constants(work);
     size_t used = 0, room = (size_t)work->count * (CUDA_LOG + 128) + 1;
     char *log = calloc(1, room), place[64];
     const struct cuda_product *unbuilt = NULL;

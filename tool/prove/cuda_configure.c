@@ -309,6 +309,29 @@ int64_t cuda_configuration_pack(const struct cuda_manifest *manifest, const stru
     return group;
 }
 
+/* Why the strides of the tensors that tensor maps are made of cannot be; NULL if they can. */
+static const char *unmapped_stride(const struct cuda_manifest *manifest, const attest_problem *problem, char *text, size_t size)
+{
+    const struct {
+        char letter, name;
+        const int64_t *stride;
+        uint32_t dtype;
+    } tensors[] = {{'q', 'Q', problem->stride_q, problem->dtype},
+                   {'k', 'K', problem->stride_k, problem->dtype},
+                   {'v', 'V', problem->stride_v, problem->dtype},
+                   {'o', 'O', problem->stride_o, problem->dtype_o}};
+    for (int i = 0; i < manifest->map_count; i++)
+        for (int t = 0; t < COUNT_OF(tensors); t++)
+            for (int n = 0; n < 3 && tensors[t].letter == manifest->maps[i].tensor; n++) {
+                const int64_t bytes = tensors[t].stride[n] * (tensors[t].dtype == ATTEST_F32 ? 4 : 2);
+                if (bytes < 0 || bytes >= INT64_C(1) << 40) {
+                    snprintf(text, size, "the strides of %c must be from 0 to 2^40 bytes", tensors[t].name);
+                    return text;
+                }
+            }
+    return NULL;
+}
+
 /* Why one pair of tiles does not take a problem of its dim; NULL if it does. */
 static const char *pair_refusal(const struct cuda_manifest *manifest, const struct cuda_configuration *configuration,
                                 const attest_problem *problem, char *text, size_t size)
@@ -340,7 +363,7 @@ static const char *pair_refusal(const struct cuda_manifest *manifest, const stru
         snprintf(text, size, "the strides of %c must be multiples of %lld bytes", tensor, (long long)align);
         return text;
     }
-    return NULL;
+    return unmapped_stride(manifest, problem, text, size);
 }
 
 /* NULL if a pair of tiles that may run takes the problem; else why tile_q x tile_kv does not. */

@@ -163,17 +163,6 @@ static bool preprocess(const struct proof *proof, const struct cuda_emulation *e
     return false;
 }
 
-/* Numbers in what lies in the folder of the candidate. */
-static void read_constants(const struct proof *proof, const char *text, size_t size, struct kernel_constants *constants)
-{
-    char *folder = strdup(proof->candidate.source), *end = folder ? strrchr(folder, '/') : NULL;
-    if (end)
-        *end = '\0';
-    if (folder)
-        kernel_constants_of_text(text, size, end ? folder : "", constants);
-    free(folder);
-}
-
 /* The rewritten text of an image, and its digest; of the first one also the numbers in it. */
 static void make_text(const struct proof *proof, struct cuda_emulation *emulation, int number)
 {
@@ -186,7 +175,7 @@ static void make_text(const struct proof *proof, struct cuda_emulation *emulatio
     char *text = read_file(folder, image->name, ".ii", &size), *made = text ? rewrite_kernel(text, size, why, sizeof why) : NULL;
     snprintf(name, sizeof name, "%s.cpp", image->name);
     if (text && number == 0)
-        read_constants(proof, text, size, &emulation->constants);
+        kernel_constants_of_text(text, size, proof->candidate.source, &emulation->constants);
     if (!made) {
         image->verdict = text ? VERDICT_NOT_APPLICABLE : VERDICT_INCONCLUSIVE;
         snprintf(image->why, sizeof image->why, "%s", text ? why : "out of memory");

@@ -8,6 +8,7 @@
 #include "cuda_image.h"
 #include "cuda_listing.h"
 #include "cuda_purity.h"
+#include "kernel_constants.h"
 
 enum { CUDA_LOG = 8192 };
 
@@ -22,6 +23,7 @@ struct cuda_product {
     struct cuda_listing listing;                /* no instructions: it could not be listed */
     struct cuda_purity purity;                  /* likewise */
     char hidden[400];                           /* what the source would hide from the image (cuda_source.h); "" for nothing */
+    struct kernel_constants constants;          /* of its preprocessed text */
 };
 
 /* True if the image is what the manifest says; otherwise the sentence that says what it is not. What fits where is judged

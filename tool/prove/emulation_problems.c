@@ -67,34 +67,10 @@ static const struct {
     {FIELD_group, 0x1ff},
 };
 
-/* Strides and pages that the images cannot have, which the library refuses (lib/cuda/refuse.c). */
-static bool fits_image(const struct cuda_manifest *manifest, const struct cuda_configuration *image, const attest_problem *problem)
-{
-    const int64_t align = image->numbers[CUDA_ALIGN], wide = problem->dtype == ATTEST_F32 ? 4 : 2,
-                  wide_o = problem->dtype_o == ATTEST_F32 ? 4 : 2;
-    for (int i = 0; i < 3; i++) {
-        bool negative = problem->stride_q[i] < 0 || problem->stride_k[i] < 0 || problem->stride_v[i] < 0;
-        if ((manifest->map_count && negative) ||
-            (align && (problem->stride_q[i] * wide % align || problem->stride_k[i] * wide % align ||
-                       problem->stride_v[i] * wide % align || problem->stride_o[i] * wide_o % align)))
-            return false;
-    }
-    for (int i = 0; i < manifest->map_count && problem->flags & ATTEST_PAGED; i++) {
-        int64_t rows = image->map_rows[i], page = problem->page_size;
-        if (strchr("kv", manifest->maps[i].tensor) && rows && ((page % rows && rows % page) || page % 8))
-            return false;
-    }
-    return true;
-}
-
 static bool candidate_takes(const void *data, const attest_problem *problem)
 {
     const struct emulation_problems *problems = data;
-    if (!gate_takes(problems->proof, problem))
-        return false;
-    int group = cuda_emulation_group(problems->proof, problems->emulation, problem);
-    return group >= 0 && fits_image(problems->proof->manifest,
-                                    cuda_emulation_image(problems->emulation, group, problems->emulation->devices[0]), problem);
+    return gate_takes(problems->proof, problem) && cuda_emulation_group(problems->proof, problems->emulation, problem) >= 0;
 }
 
 static void make_space(struct emulation_problems *problems)

@@ -47,9 +47,10 @@ struct proof {
     const char *clock;         /* NULL: the real one. Else how to simulate it: see statistics.h. For tests. */
     struct kernel_facts facts; /* valid once a worker has loaded the image */
     int threads;
-    const char *device;             /* of a CUDA candidate: "cuda", "cuda:1"; NULL: the CPU */
-    bool no_gpu;                    /* there is none, as a gate has found out */
-    struct cuda_manifest *manifest; /* of a CUDA candidate, once the build gate has read it */
+    const char *device;                 /* of a CUDA candidate: "cuda", "cuda:1"; NULL: the CPU */
+    bool no_gpu;                        /* there is none, as a gate has found out */
+    struct cuda_manifest *manifest;     /* of a CUDA candidate, once the build gate has read it */
+    struct kernel_constants *constants; /* of a CUDA source, once the build gate has compiled it */
 };
 
 /* What a gate found. `details` and `artefacts` are made by the caller as empty objects. */

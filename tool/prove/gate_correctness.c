@@ -72,7 +72,7 @@ static struct execution run_trying(void *data, const struct inputs *inputs, stru
     struct trying *trying = data;
     (void)outputs;
     trying->over = trying->over || !source_coverage_try(trying->coverage, inputs);
-    return (struct execution){.end = EXECUTION_REFUSED};
+    return (struct execution){.end = EXECUTION_DONE};
 }
 
 static bool is_incomplete(void *data, const struct cover_outcome *outcome)
@@ -110,15 +110,15 @@ static void cover_refused(const struct proof *proof, struct source_coverage *cov
                               .threads = proof->threads,
                               .rows = ROWS,
                               .large = 1,
-                              .numbers_only = true,
+                              .unjudged = true,
                               .report = is_incomplete,
                               .data = &trying};
     struct cover_summary summary = {0};
     try_suite(proof, &trying);
     if (!trying.over && !source_coverage_is_complete(coverage))
-        cover_array(&plan, &summary);
-    if (!trying.over && !source_coverage_is_complete(coverage))
         cover_large(&plan, &summary);
+    if (!trying.over && !source_coverage_is_complete(coverage))
+        cover_array(&plan, &summary);
 }
 
 static void conclude_coverage(const struct proof *proof, struct source_coverage *coverage, struct gate_result *result)
@@ -163,9 +163,19 @@ static struct executor *open_champion(const struct proof *proof, struct executio
     return open_worker(proof, opponent->image, opponent->image || choice ? NULL : opponent->name, GUARD_DRAWN, execution);
 }
 
+static bool constants_of(const struct proof *proof, struct kernel_constants *constants)
+{
+    char why[256];
+    if (!proof->candidate.cuda)
+        return kernel_constants_of_image(proof->candidate.image, constants, why, sizeof why);
+    if (proof->constants)
+        *constants = *proof->constants;
+    return proof->constants;
+}
+
 void gate_correctness(struct proof *proof, struct gate_result *result)
 {
-    char reproduce[256], why[256];
+    char reproduce[256], why[256] = "";
     struct execution execution;
     struct executor *champion = NULL, *candidate = gate_open(proof, GUARD_DRAWN, result);
     if (!candidate)
@@ -179,8 +189,7 @@ void gate_correctness(struct proof *proof, struct gate_result *result)
     snprintf(reproduce, sizeof reproduce, "attest prove %.160s --only correctness --seed %" PRIu64, proof->candidate.word,
              proof->seed);
     struct kernel_constants constants;
-    const bool known =
-        !proof->brief && !proof->candidate.cuda && kernel_constants_of_image(proof->candidate.image, &constants, why, sizeof why);
+    const bool known = !proof->brief && constants_of(proof, &constants);
     const bool measured = !proof->brief && !proof->candidate.cuda && proof->candidate.source;
     struct source_coverage *coverage = measured ? source_coverage_open(proof, why, sizeof why) : NULL;
     struct guarded first = {candidate, coverage, 0}, other = {NULL, coverage, 1}, distant = {0};

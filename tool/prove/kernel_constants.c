@@ -4,8 +4,8 @@
  * Of a CPU kernel the code that ships is read, not the source: what the compiler folded is there as the number that it came to, and no spelling hides
  * it. An immediate operand of a comparison is a threshold, and so are both ends of a range, which compilers make into a subtraction and
  * one comparison; a factor is what a remainder is taken of, or a ratio is compared with. Operands of other additions, masks and moves come behind them. A displacement
- * counts as what it adds in `lea`. A CUDA kernel has no such image until it is compiled for the emulated device, so its preprocessed text is
- * read, in which numbers next to a comparison or a remainder come first.
+ * counts as what it adds in `lea`. Of a CUDA kernel the preprocessed text is read, in which numbers next to a comparison or a remainder come
+ * first.
  */
 #include "kernel_constants.h"
 
@@ -258,8 +258,10 @@ static void read_line(const char *line, bool compared, struct kernel_constants *
     }
 }
 
-void kernel_constants_of_text(const char *text, size_t size, const char *folder, struct kernel_constants *constants)
+void kernel_constants_of_text(const char *text, size_t size, const char *source, struct kernel_constants *constants)
 {
+    const char *slash = strrchr(source, '/');
+    const size_t length = slash ? (size_t)(slash - source) : 0; /* of the folder; 0: the current one */
     *constants = (struct kernel_constants){0};
     char *copy = NULL;
     for (int pass = 0; pass < 2; pass++) {
@@ -270,10 +272,9 @@ void kernel_constants_of_text(const char *text, size_t size, const char *folder,
         for (char *line = copy ? strtok_r(copy, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
             const char *name = line[0] == '#' ? strchr(line, '"') : NULL;
             if (name) {
-                size_t length = strlen(folder);
                 const char *file = name + 1 + length;
                 own =
-                    strncmp(name + 1, folder, length) == 0 && (length == 0 || *file++ == '/') && !strchr(file, '/') && *file != '<';
+                    strncmp(name + 1, source, length) == 0 && (length == 0 || *file++ == '/') && !strchr(file, '/') && *file != '<';
             } else if (own && line[0] != '#') {
                 read_line(line, pass == 0, constants);
             }
@@ -282,4 +283,23 @@ void kernel_constants_of_text(const char *text, size_t size, const char *folder,
             constants->compared = constants->whole_count;
     }
     free(copy);
+}
+
+void kernel_constants_add(struct kernel_constants *constants, const struct kernel_constants *more)
+{
+    const struct kernel_constants before = *constants;
+    *constants = (struct kernel_constants){0};
+    for (int n = 0; n < before.compared; n++)
+        add_whole(constants, before.whole[n]);
+    for (int n = 0; n < more->compared; n++)
+        add_whole(constants, more->whole[n]);
+    constants->compared = constants->whole_count;
+    for (int n = before.compared; n < before.whole_count; n++)
+        add_whole(constants, before.whole[n]);
+    for (int n = more->compared; n < more->whole_count; n++)
+        add_whole(constants, more->whole[n]);
+    for (int n = 0; n < before.real_count; n++)
+        add_real(constants, before.real[n]);
+    for (int n = 0; n < more->real_count; n++)
+        add_real(constants, more->real[n]);
 }

@@ -22,7 +22,10 @@ struct kernel_constants {
 /* Reads the machine code of an image that elf_image.h reads. False, with the reason, if that cannot be done; there are no constants then. */
 bool kernel_constants_of_image(const char *path, struct kernel_constants *constants, char *why, size_t why_size);
 
-/* Reads preprocessed text: the whole numbers in lines that the compiler's line markers place in this folder; "": the current one. */
-void kernel_constants_of_text(const char *text, size_t size, const char *folder, struct kernel_constants *constants);
+/* Reads the preprocessed text of a source: the whole numbers in lines that the compiler's line markers place in its folder. */
+void kernel_constants_of_text(const char *text, size_t size, const char *source, struct kernel_constants *constants);
+
+/* Adds those of another image of the same kernel. */
+void kernel_constants_add(struct kernel_constants *constants, const struct kernel_constants *more);
 
 #endif

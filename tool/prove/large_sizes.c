@@ -250,7 +250,8 @@ static bool examine_large(const struct cover_plan *plan, const struct problem_sp
                           int round, int dtype, struct cover_summary *summary)
 {
     uint64_t index = (uint64_t)(((dtype + 1) * plan->large + round) * COUNT_OF(larges) + n);
-    struct cover_outcome outcome = {.part = "large", .seed = cover_seed(plan->seed, SEED_INPUTS, index)};
+    struct cover_outcome outcome = {
+        .part = "large", .seed = cover_seed(plan->seed, SEED_INPUTS, index), .unjudged = plan->unjudged};
     if (!draw_large(plan, space, covering, n, round, dtype, &outcome)) {
         summary->refused++;
         return true;

@@ -362,14 +362,14 @@ static float draw_scale(struct dice *dice, int level, int64_t dim)
     }
 }
 
-/* Strides of a tensor [outer, heads, rows, columns]; `padded`: rows are rounded up to whole vectors, whatever the dice say. */
+/* Strides of a tensor [outer, heads, rows, columns]; `padded`: rows are rounded up to whole vectors, whatever the layout is. */
 static void set_layout(struct dice *dice, int layout, int64_t stride[3], const int64_t extent[3], int64_t columns, bool packed,
                        bool padded)
 {
     static const int orders[][3] = {{2, 1, 0}, {1, 2, 0}, {1, 0, 2}, {2, 0, 1}}; /* from the inside */
     const int *order = orders[layout <= LAYOUT_HBSD ? layout : roll(dice, 2)];
     int64_t reach = columns;
-    if (layout == LAYOUT_GAPS && (roll(dice, 2) || padded)) /* padded rows, as vectors like them */
+    if ((layout == LAYOUT_GAPS && roll(dice, 2)) || padded) /* as vectors like them */
         reach = (reach + 7) / 8 * 8;
     for (int n = 0; n < 3; n++) {
         int64_t gap = layout == LAYOUT_GAPS ? 8 * (1 + roll(dice, 3)) : layout == LAYOUT_ODD_GAPS ? 1 + 2 * roll(dice, 6) : 0;
@@ -384,7 +384,7 @@ static void set_layout(struct dice *dice, int layout, int64_t stride[3], const i
     int other = (int)roll(dice, 9);
     if (layout >= LAYOUT_ONE_SEQUENCE && other < 3 && columns > 0)
         stride[other] = 0;
-    else if (layout >= LAYOUT_BATCH_NEGATIVE && other < 3)
+    else if (layout >= LAYOUT_BATCH_NEGATIVE && other < 3 && other != layout - LAYOUT_BATCH_NEGATIVE)
         stride[other] = -stride[other];
     if (packed)
         stride[0] = 0;
@@ -436,10 +436,10 @@ static void set_strides(struct dice *dice, const int *row, bool padded, attest_p
                      : paged   ? problem->page_size
                                : problem->seq_kv};
     attest_problem_pack(problem);
-    set_layout(dice, padded ? LAYOUT_GAPS : row[FIELD_layout_q], problem->stride_q, q, problem->dim, packed_q, padded);
-    set_layout(dice, padded ? LAYOUT_GAPS : row[FIELD_layout_o], problem->stride_o, q, problem->dim_v, packed_q, padded);
-    set_layout(dice, padded ? LAYOUT_GAPS : row[FIELD_layout_k], problem->stride_k, kv, problem->dim, packed_kv, padded);
-    set_layout(dice, padded ? LAYOUT_GAPS : row[FIELD_layout_v], problem->stride_v, kv, problem->dim_v, packed_kv, padded);
+    set_layout(dice, row[FIELD_layout_q], problem->stride_q, q, problem->dim, packed_q, padded);
+    set_layout(dice, row[FIELD_layout_o], problem->stride_o, q, problem->dim_v, packed_q, padded);
+    set_layout(dice, row[FIELD_layout_k], problem->stride_k, kv, problem->dim, packed_kv, padded);
+    set_layout(dice, row[FIELD_layout_v], problem->stride_v, kv, problem->dim_v, packed_kv, padded);
     if (row[FIELD_shared] == SHARED_K_V)
         memcpy(problem->stride_v, problem->stride_k, sizeof problem->stride_v);
     if (problem->flags & ATTEST_LSE)
@@ -515,7 +515,14 @@ static void build(const int *row, uint64_t seed, double usual, const struct prob
 bool problem_space_draw(const struct problem_space *space, const int row[COVERING_FIELDS], uint64_t seed, attest_problem *problem,
                         struct contents *contents)
 {
-    return problem_space_draw_sized(space, row, seed, &(struct problem_sizes){0}, MOST_ELEMENTS, problem, contents);
+    enum { AS_IT_COMES = 2, ATTEMPTS = 8, SEED_ATTEMPT = 1501 };
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        const struct problem_sizes sizes = {.padded = attempt >= AS_IT_COMES};
+        if (problem_space_draw_sized(space, row, attempt ? random_bits(seed, SEED_ATTEMPT, (uint64_t)attempt) : seed, &sizes,
+                                     MOST_ELEMENTS, problem, contents))
+            return true;
+    }
+    return false;
 }
 
 bool problem_space_draw_sized(const struct problem_space *space, const int row[COVERING_FIELDS], uint64_t seed,
@@ -528,33 +535,76 @@ bool problem_space_draw_sized(const struct problem_space *space, const int row[C
 
 /* ---- the space ------------------------------------------------------------------------------------------------------- */
 
-/* Levels that the kernel does not take in a plain problem of any type that it takes. */
+/* Whether the kernel takes a plain problem of one level of a field. The other fields have levels by number: those of the type, the dim and the
+ * rows, whether rows are padded, and the values that are drawn within a level. A field that says nothing without another one comes with the
+ * first level of that which the kernel takes. */
+static bool takes_plain(const struct problem_space *space, int field, int level, int number)
+{
+    static const int dims[] = {8, 11, 4, 0}; /* levels of dim: 64, 128, 16, 1 */
+    int row[COVERING_FIELDS] = {0};
+    attest_problem problem;
+    struct contents contents;
+    const struct problem_sizes sizes = {.padded = number / 24 % 2};
+    row[FIELD_dtype] = number % 3;
+    row[FIELD_dim] = dims[number / 3 % 4];
+    row[FIELD_rows] = number / 12 % 2 ? 3 : 0;
+    row[FIELD_keys] = 3;
+    row[FIELD_heads_kv] = row[FIELD_batch] = 1;
+    for (int o = 0; o < COUNT_OF(owned); o++)
+        for (int first = 1; owned[o].field == field && level && !row[owned[o].owner] && first < field_levels(owned[o].owner);
+             first++)
+            row[owned[o].owner] = space->refused[owned[o].owner][first] ? 0 : first;
+    row[field] = level;
+    build(row, 1 + (uint64_t)number / 48, 1e9, &sizes, &problem, &contents);
+    return attest_problem_check(&problem, NULL, 0) != ATTEST_OK || taker_takes(space->taker, &problem);
+}
+
+/* Levels that the kernel takes in no plain problem. */
 static void find_refused(struct problem_space *space)
 {
-    static const int plain_dims[] = {8, 11, 4, 0}; /* levels of dim: 64, 128, 16, 1 */
+    enum { PLAIN_PROBLEMS = 4 * 48 };
     for (int f = 0; f < FIELD_COUNT; f++)
         for (int level = 0; level < field_levels(f); level++) {
             bool taken = false;
-            for (int dtype = 0; dtype < 3 && !taken; dtype++)
-                for (int n = 0; n < COUNT_OF(plain_dims) && !taken; n++)
-                    for (int rows = 0; rows < 2 && !taken; rows++) {
-                        int row[COVERING_FIELDS] = {0};
-                        attest_problem problem;
-                        struct contents contents;
-                        row[FIELD_dtype] = dtype;
-                        row[FIELD_dim] = plain_dims[n];
-                        row[FIELD_rows] = rows ? 3 : 0;
-                        row[FIELD_keys] = 3;
-                        row[FIELD_heads_kv] = row[FIELD_batch] = 1;
-                        for (int o = 0; o < COUNT_OF(owned); o++)
-                            if (owned[o].field == f && level)
-                                row[owned[o].owner] = 1;
-                        row[f] = level;
-                        build(row, 1, 1e9, &(struct problem_sizes){0}, &problem, &contents);
-                        taken = attest_problem_check(&problem, NULL, 0) != ATTEST_OK || taker_takes(space->taker, &problem);
-                    }
+            for (int number = 0; number < PLAIN_PROBLEMS && !taken; number++)
+                taken = takes_plain(space, f, level, number);
             space->refused[f][level] = !taken;
         }
+}
+
+int problem_space_plain(const struct problem_space *space, int field)
+{
+    int level = 0;
+    while (level + 1 < field_levels(field) && space->refused[field][level])
+        level++;
+    return level;
+}
+
+int problem_space_blame(const struct problem_space *space, const int row[COVERING_FIELDS], uint64_t seed, int blamed[MOST_BLAMED],
+                        int levels[MOST_BLAMED])
+{
+    enum { SURE = 3 }; /* times that what is left is drawn once more */
+    int left[COVERING_FIELDS], count = 0;
+    attest_problem problem;
+    struct contents contents;
+    memcpy(left, row, sizeof left);
+    for (int f = 0; f < FIELD_COUNT; f++) {
+        left[f] = problem_space_plain(space, f);
+        if (left[f] != row[f] && problem_space_draw(space, left, seed, &problem, &contents))
+            left[f] = row[f];
+    }
+    for (int f = 0; f < FIELD_COUNT; f++) {
+        if (left[f] == problem_space_plain(space, f))
+            continue;
+        if (count == MOST_BLAMED)
+            return 0;
+        blamed[count] = f;
+        levels[count++] = left[f];
+    }
+    for (uint64_t n = 1; n <= SURE; n++)
+        if (problem_space_draw(space, left, seed + n, &problem, &contents))
+            return 0;
+    return count < 2 ? 0 : count;
 }
 
 void problem_space_make(struct problem_space *space, struct taker taker, double usual, double most)

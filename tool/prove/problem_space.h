@@ -43,13 +43,22 @@ struct problem_sizes {
     int64_t batch, group, heads_kv, rows, keys, dim, dim_v, page, window_left, window_right;
     float softcap, scale;
     bool full;   /* packed sequences are as long as they may be */
-    bool padded; /* rows of Q, K, V and O are padded to whole vectors of 8 elements, with gaps between them */
+    bool padded; /* rows of Q, K, V and O are padded to whole vectors of 8 elements */
 };
 
-/* A problem of these levels, with values drawn from the seed. False if the library or the kernel does not take what was drawn, or its
- * tensors are too large. */
+/* A problem of these levels, with values drawn from the seed. What the library or the kernel does not take, or what is too large, is drawn
+ * again, also with padded rows, which many kernels of GPUs need. False if none that is drawn is taken. */
 bool problem_space_draw(const struct problem_space *space, const int row[COVERING_FIELDS], uint64_t seed, attest_problem *problem,
                         struct contents *contents);
+
+/* Why a row is not drawn: levels of two or three fields that are taken in no row whose other fields are plain. Returns how many they are; 0 if
+ * there are none so few. */
+enum { MOST_BLAMED = 3 };
+int problem_space_blame(const struct problem_space *space, const int row[COVERING_FIELDS], uint64_t seed, int blamed[MOST_BLAMED],
+                        int levels[MOST_BLAMED]);
+
+/* The first level of a field that the kernel takes in a plain problem. */
+int problem_space_plain(const struct problem_space *space, int field);
 
 /* The same with other sizes, and tensors of up to `elements` elements. */
 bool problem_space_draw_sized(const struct problem_space *space, const int row[COVERING_FIELDS], uint64_t seed,

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "build_ahead.h"
 #include "cuda_manifest.h"
 #include "embedded.h"
 #include "evidence/champions.h"
@@ -87,6 +88,7 @@ void proof_close(struct proof *proof)
     if (proof->manifest)
         cuda_manifest_free(proof->manifest);
     free(proof->manifest);
+    free(proof->constants);
     problem_list_free(&proof->suite);
     problem_list_free(&proof->timed);
     candidate_close(&proof->candidate);
@@ -256,6 +258,7 @@ static bool open_other(struct proof *proof, const char *word, char *why, size_t 
     if (other.manifest)
         cuda_manifest_free(other.manifest);
     free(other.manifest);
+    free(other.constants);
     candidate_close(&other.candidate);
     return good;
 }
@@ -351,7 +354,7 @@ struct running {
 int proof_lock(const struct proof *proof, const struct gate *gate)
 {
     char path[64];
-    if (!proof->device || gate->run == gate_build)
+    if (!proof->device || gate->run == gate_build || gate->run == gate_emulation) /* these use no GPU */
         return -1;
     const char *number = strchr(proof->device, ':');
     snprintf(path, sizeof path, "/tmp/attest-gpu%d.lock", number ? atoi(number + 1) : 0);
@@ -404,6 +407,24 @@ static bool is_emulation_alone(const char *only)
     for (int i = 0; i < gate_count; i++)
         alone = alone && (gates[i].run == gate_emulation || !gate_listed(only, gates[i].name));
     return alone;
+}
+
+/* The images that gates will ask for beside the one that ships. */
+static void compile_ahead(const struct proof *proof, const char *only)
+{
+    const struct {
+        const char *gate;
+        enum build_kind kind;
+    } asked[] = {{"memory", BUILD_CHECKED}, {"correctness", BUILD_COVERED}};
+    enum build_kind kinds[COUNT_OF(asked)];
+    char *flags = candidate_flags(proof->candidate.source);
+    int count = 0;
+    for (int i = 0; i < COUNT_OF(asked); i++)
+        if (gate_listed(only, asked[i].gate))
+            kinds[count++] = asked[i].kind;
+    if (flags)
+        build_ahead_start(proof->candidate.source, flags, proof->folder, kinds, count);
+    free(flags);
 }
 
 static bool run_gates(struct running *running, char *why, size_t why_size)
@@ -473,7 +494,11 @@ bool proof_run(struct proof *proof, const struct proof_options *options, json_t 
         json_decref(running.record);
         return false;
     }
-    if (!run_gates(&running, why, why_size)) {
+    if (options->ahead && proof->candidate.source && !proof->candidate.cuda)
+        compile_ahead(proof, options->only);
+    const bool stored = run_gates(&running, why, why_size);
+    build_ahead_end();
+    if (!stored) {
         json_decref(running.record);
         return false;
     }

@@ -14,6 +14,7 @@ struct proof_options {
     bool keep_going;     /* after a failure */
     bool past_build;     /* after a failure of the build gate alone, if there is an image; for selftest */
     bool quiet;          /* no progress line */
+    bool ahead;          /* images of later gates are compiled beside the first one (build_ahead.h) */
     double gpu_seconds;  /* after so many seconds of gates on a GPU no other is begun; 0: no limit */
     struct store *store; /* where gates are recorded as they finish; NULL: nowhere */
     /* To continue an earlier record (evidence/continuation.h): its combined form, and the digest of its line. `only` names what is
