@@ -8,19 +8,14 @@ long=${ATTEST_TEST_LONG:-}
 seconds_for_right=2
 [ -z "$long" ] || seconds_for_right=20
 
-# copy NAME DTYPE DIM [REFUSED]: the kernels in $work/kernels, of which cuda_fwd_NAME is for this dtype and dim alone, and refuses what is
-# named.
+# copy NAME DTYPE DIM: the kernels in $work/kernels, of which cuda_fwd_NAME is for this dtype and dim alone.
 copy() {
-    not_asked=$(not_asked_of "$1")
     rm -rf "$work/kernels"
     mkdir "$work/kernels"
     cp lib/cuda/kernels/*.cu lib/cuda/kernels/*.cuh "$work/kernels/"
     kernel=$work/kernels/cuda_fwd_$1.cu
     key='^ \* attest-cuda:'
     sed -i -e "/$key .*\[d$3[] ]/b" -e "/$key .*\[d[0-9]/d" -e "s/\($key dtypes *=\).*/\1 $2/;s/\($key dims *=\).*/\1 $3/" "$kernel"
-    [ -n "${4:-}" ] || return 0
-    grep -q "$key refuses" "$kernel" || sed -i "/$key dims/a\ * attest-cuda: refuses =" "$kernel"
-    sed -i "s/$key refuses.*/& $4/" "$kernel"
 }
 
 # gate SECONDS [PROBLEM...]: the emulation gate of $kernel, on problems of all kinds that it takes, these among them.
@@ -28,7 +23,7 @@ gate() {
     seconds=$1
     shift
     printf '%s\n' "$@" > "$work/suite.txt"
-    "$attest" prove "$kernel" --only emulation --seed 1 ${1:+--suite "$work/suite.txt"} --policy emulation_seconds="$seconds${not_asked:+,$not_asked}" \
+    "$attest" prove "$kernel" --only emulation --seed 1 ${1:+--suite "$work/suite.txt"} --policy emulation_seconds="$seconds" \
         --state "$work/state" --json > "$work/json" 2> "$work/err"
     python3 -c 'import json; [print(gate["gate"], gate["verdict"], gate["sentence"]) for gate in json.load(open("'"$work/json"'"))["records"][0]["gates"]]'
     cat "$work/err"
@@ -44,33 +39,15 @@ fails() {
     grep -q "^emulation FAIL" "$work/said"
 }
 
-# What is open in the kernel (docs/kernels), and left out here: features, and questions of the gate.
-open_in() {
-    case $1 in
-    simt) echo bias ;;
-    sm80_split) echo varlenq varlenkv lens ;;
-    sm90 | sm90_many | sm90_short) echo page ;;
-    esac
-}
-not_asked_of() {
-    case $1 in
-    simt | sm80 | sm80_small | sm80_split | sm90_split) echo emulation_low_bias=0 ;;
-    esac
-}
-
 # right NAME DTYPE DIM
 right() {
-    left_out=$(open_in "$1")
-    copy "$1" "$2" "$3" "$left_out"
-    check "cuda_fwd_$1 is right, $2 d$3${left_out:+, without $left_out}" passes "$seconds_for_right"
+    copy "$1" "$2" "$3"
+    check "cuda_fwd_$1 is right, $2 d$3" passes "$seconds_for_right"
 }
 
 # planted NAME DTYPE DIM FILE WORDS SED PROBLEM: a bug in a file of the kernel is found.
 planted() {
-    case $7 in
-    *:page=*) copy "$1" "$2" "$3" ;;
-    *) copy "$1" "$2" "$3" "$(open_in "$1")" ;;
-    esac
+    copy "$1" "$2" "$3"
     cp "$work/kernels/$4" "$work/before"
     sed -i "$6" "$work/kernels/$4"
     ! cmp -s "$work/before" "$work/kernels/$4"
@@ -117,7 +94,7 @@ planted sm90_split f16 64 cuda_fwd_sm90_split.cu 'pieces read before they are th
 planted sm80 f16 64 attention_sm80.cuh 'a wait for copies that is off by one' \
     's/cp_async_wait<STAGES - 2>();/cp_async_wait<STAGES - 1>();/' fwd:f16:b1:h1:s200:d64
 planted sm80_split f16 64 cuda_fwd_sm80_split.cu 'pieces joined without their weights' \
-    's/const float weight = share(state\[n\].x, most);/const float weight = 1;/' fwd:f16:b1:h1:sq4:skv300:d64
+    's/const float weight = share(state\[n\].x, most, unit);/const float weight = 1;/' fwd:f16:b1:h1:sq4:skv300:d64
 planted simt f32 64 cuda_fwd_simt.cu 'a missing barrier behind the writing of V' \
     's|__syncthreads(); // V and P have been written||' fwd:f32:b1:h1:s200:d64
 planted scalar f32 64 cuda_fwd_scalar.cu 'a missing rescale' 's|O_rmem\[q\]\[d\] \*= carry;|(void)carry;|' fwd:f32:b1:h1:s80:d64
@@ -139,7 +116,7 @@ planted sm90_many f16 64 cuda_fwd_sm90_many.cu 'a copy before all warps have rea
 planted sm90_heads f16 128 cuda_fwd_sm90_heads.cu 'keys left out that are seen' 's/left > MORE/left > MORE + 16/' fwd:f16:b1:h1:s110:d128
 planted sm90_heads f16 256 cuda_fwd_sm90_heads.cu "Q's place given free before it has been read" \
     '/^    if (block + 1 == here.own_end)/{N;d};s/^    begin_scores<COUNT>(.*/    if (block + 1 == here.own_end)\n        warp_arrive(here.q_full + TO_FREE);\n&/' fwd:f16:b1:h7:sq80:skv50:d256
-planted sm90_split f16 64 cuda_fwd_sm90_split.cu 'pieces joined without their weights' 's/share(end\[n\].x, most)/1/' fwd:f16:b1:h1:sq4:skv1500:d64
+planted sm90_split f16 64 cuda_fwd_sm90_split.cu 'pieces joined without their weights' 's/share(end\[n\].x, most, unit)/1/' fwd:f16:b1:h1:sq4:skv1500:d64
 planted sm90_split f16 64 cuda_fwd_sm90_split.cu 'pieces sent to blocks that may not have begun' \
     's|cluster_wait(); // all blocks have.*|;|' fwd:f16:b1:h1:sq1:skv1500:d64:causal
 planted sm90_split f16 64 cuda_fwd_sm90_split.cu 'a copy before all warps have read' 's/barrier_wait(base + FREE .*//' fwd:f16:b1:h1:sq1:skv20000:d64

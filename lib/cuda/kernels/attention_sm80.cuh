@@ -22,8 +22,10 @@
  * those of the 16 keys before, and fragments are fetched some products before they are used.
  *
  * Numbers. Scores are kept as they come from the matrix unit, and m is their maximum; exp(scale (s - m)) is 2^(s c - m c) with
- * c = scale log2(e), one fused multiply-add and one exponential. Where scores are modified (softcap, ALiBi, bias) or the scale is
- * not positive they are first brought to units of log2, and then c = 1. P is rounded to 16 bits for the product with V, l is not.
+ * c = scale log2(e), one fused multiply-add and one exponential, and m c is the maximum in units of log2. Where scores are modified
+ * (softcap, ALiBi, bias) or the scale is not positive they are first brought to natural units, and exp(s - m) is 2^((s - m) log2(e)):
+ * in units of log2 a bias near the lowest float would be -inf. unit_of() says what the maximum of a row is counted in, once all of its
+ * keys have been seen. P is rounded to 16 bits for the product with V, l is not.
  */
 #ifndef ATTEST_ATTENTION_SM80_CUH
 #define ATTEST_ATTENTION_SM80_CUH
@@ -354,20 +356,33 @@ __device__ inline void view_keep(const attest_cuda_args &args, const attest_tile
     __syncwarp();
 }
 
-// Steps 1 to 5 of SEMANTICS, in units of log2. `first` is the warp's first key.
+// Whether scores need more than a positive scale.
+__device__ inline bool is_modified(const attest_cuda_args &args)
+{
+    return args.flags & (ATTEST_SOFTCAP | ATTEST_ALIBI | ATTEST_BIAS) || args.scale <= 0;
+}
+
+// Units of log2 in one unit of a row's maximum.
+__device__ inline float unit_of(const attest_cuda_args &args)
+{
+    return is_modified(args) ? LOG2_E : 1;
+}
+
+// Steps 1 to 5 of SEMANTICS, in natural units. `first` is the warp's first key.
 template <int KEYS>
 __device__ inline void modify(const attest_cuda_args &args, const attest_tile &tile, const Warp &warp, Scores<KEYS> &S, int first)
 {
     const bool softcap = attest_has(args, ATTEST_SOFTCAP), alibi = attest_has(args, ATTEST_ALIBI),
                bias = attest_has(args, ATTEST_BIAS);
-    const float to_cap = softcap ? args.scale / args.softcap : 0, cap = args.softcap * LOG2_E;
+    const float to_cap = softcap ? args.scale / args.softcap : 0;
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             Place row = place_get(args, tile, row_of(warp, m, half));
-            float slope = alibi && row.there ? args.alibi_slopes[tile.slot * args.pack + row.head] * LOG2_E : 0;
-            int place = attest_row_place(args, tile.sequence, row.i), key = first + warp.lane % 4 * 2;
+            float slope = alibi && row.there ? args.alibi_slopes[tile.slot * args.pack + row.head] : 0;
+            const int place = attest_row_place(args, tile.sequence, row.i),
+                      key = first + (warp.lane + zero_here()) % 4 * 2; // not kept for all blocks: registers are short
             int64_t bias_at = bias && row.there ? attest_bias_offset(args, tile, tile.slot * args.pack + row.head, row.i) : 0;
 #pragma unroll
             for (int n = 0; n < KEYS / 8; n++)
@@ -375,11 +390,11 @@ __device__ inline void modify(const attest_cuda_args &args, const attest_tile &t
                 for (int e = 0; e < 2; e++) {
                     float &s = S[m][n][half * 2 + e];
                     int j = key + n * 8 + e;
-                    s = softcap ? cap * tanhf(s * to_cap) : s * (args.scale * LOG2_E);
+                    s = softcap ? args.softcap * tanhf(s * to_cap) : s * args.scale;
                     s -= slope * fabsf((float)(place - j));
                     if (bias && row.there && j < tile.sequence.kv_count) {
                         float value = attest_load(args.bias, args.dtype_bias, bias_at + j * args.stride_bias[3]);
-                        s = value == minus_infinity() ? value : s + value * LOG2_E; // even if s is NaN
+                        s = value == minus_infinity() ? value : s + value; // even if s is NaN
                     }
                     if (bias && !row.there) // a row that is not there sees nothing: see blank_unseen
                         s = minus_infinity();
@@ -441,14 +456,14 @@ __device__ inline void blank_unseen(const Warp &warp, const Scores<KEYS> &S, int
 
 /* ---- P, m, l ---- */
 
-// What one block does to its rows: P is 2^(S c - base), O and l are multiplied with `carry`, and `sum` is added to l.
+// What one block does to its rows: P is 2^(S c - base), or exp(S - base) if it is modified, O and l are multiplied with `carry`, and `sum` is added to l.
 struct Step {
     float base[M][2], carry[M][2], sum[M][2];
 };
 
 // The new maximum. (Following it only when it has grown by much would save most of the rescaling, but then the largest weight of a
 // row is not 1, which is exact in 16 bits, and errors are half as large again.) True if it is the old one for all rows of the warp.
-template <int KEYS> __device__ inline bool follow_maximum(const Scores<KEYS> &S, Rows &rows, Step &step, float c)
+template <int KEYS, bool MODIFIED> __device__ inline bool follow_maximum(const Scores<KEYS> &S, Rows &rows, Step &step, float c)
 {
     bool moved = false;
 #pragma unroll
@@ -464,7 +479,8 @@ template <int KEYS> __device__ inline bool follow_maximum(const Scores<KEYS> &S,
             const float base = most == minus_infinity() ? 0 : most * c;
             // Rounded, as the base before was: where the maximum has not moved this is 1, and fused it would be 2^(the rounding of
             // m c), by which l would drift away block by block.
-            step.carry[m][half] = exp2_fast(__fmul_rn(rows.m[m][half], c) - base);
+            const float fall = __fmul_rn(rows.m[m][half], c) - base;
+            step.carry[m][half] = exp2_fast(MODIFIED ? fall * LOG2_E : fall);
             moved = moved || most != rows.m[m][half];
             rows.m[m][half] = most;
             rows.l[m][half] *= step.carry[m][half];
@@ -486,13 +502,13 @@ __device__ inline void rescale(Output &O, const float (&carry)[M][2])
 }
 
 // S becomes P in a part of the fragments of 16 keys, `part` of `parts`.
-template <int KEYS> __device__ inline void weigh(Scores<KEYS> &S, Step &step, float c, int k, int part, int parts)
+template <int KEYS, bool MODIFIED> __device__ inline void weigh(Scores<KEYS> &S, Step &step, float c, int k, int part, int parts)
 {
 #pragma unroll
     for (int i = part * M * 8 / parts; i < (part + 1) * M * 8 / parts; i++) {
         const int m = i / 8, e = i % 4;
         float &s = S[m][2 * k + i / 4 % 2][e];
-        s = exp2_fast(fmaf(s, c, -step.base[m][e / 2]));
+        s = exp2_fast(MODIFIED ? (s - step.base[m][e / 2]) * LOG2_E : fmaf(s, c, -step.base[m][e / 2]));
         step.sum[m][e / 2] += s;
     }
 }
@@ -500,7 +516,8 @@ template <int KEYS> __device__ inline void weigh(Scores<KEYS> &S, Step &step, fl
 /* ---- O += P V ---- */
 
 // P of the first 16 keys is there; that of the next 16 is worked out among the products with these.
-template <int KEYS> __device__ inline void product_pv(Output &O, Scores<KEYS> &S, Rows &rows, Step &step, float c, uint32_t v_at)
+template <int KEYS, bool MODIFIED>
+__device__ inline void product_pv(Output &O, Scores<KEYS> &S, Rows &rows, Step &step, float c, uint32_t v_at)
 {
     constexpr int ROW = D / 16, COUNT = KEYS / 16 * ROW;
     uint32_t V[AHEAD + 1][4];
@@ -529,7 +546,7 @@ template <int KEYS> __device__ inline void product_pv(Output &O, Scores<KEYS> &S
                 mma(O[m][2 * n + 1], A[m], V[index % (AHEAD + 1)][2], V[index % (AHEAD + 1)][3]);
             }
             if (k + 1 < KEYS / 16)
-                weigh<KEYS>(S, step, c, k + 1, n, ROW);
+                weigh<KEYS, MODIFIED>(S, step, c, k + 1, n, ROW);
         }
     }
 #pragma unroll
@@ -625,11 +642,11 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_tile &t
             if (biased)
                 blank_unseen<KEYS>(warp, S, part, reinterpret_cast<uint32_t *>(shared + SHARED_SEEN), kv_base + stage + TILE_BYTES);
             Step step;
-            const bool still = follow_maximum<KEYS>(S, rows, step, c);
-            weigh<KEYS>(S, step, c, 0, 0, 1);
+            const bool still = follow_maximum<KEYS, MODIFIED>(S, rows, step, c);
+            weigh<KEYS, MODIFIED>(S, step, c, 0, 0, 1);
             if (!still)
                 rescale(O, step.carry);
-            product_pv<KEYS>(O, S, rows, step, c, fragment_at(of_warp + TILE_BYTES, lane) + here);
+            product_pv<KEYS, MODIFIED>(O, S, rows, step, c, fragment_at(of_warp + TILE_BYTES, lane) + here);
         }
         stream_on(stream);
         stage = stage == (STAGES - 1) * STAGE ? 0 : stage + STAGE;
@@ -639,7 +656,7 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_tile &t
     if (keys.begin >= keys.end) // then there was no barrier yet, and Q may still be on its way
         __syncthreads();
 
-        // Sums of whole rows, and maxima in units of log2.
+        // Sums of whole rows, and maxima in the unit of unit_of().
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
@@ -670,8 +687,7 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_tile &t
     constexpr uint32_t ALIGNED = ATTEST_ALIGNED_Q | ATTEST_ALIGNED_K | ATTEST_ALIGNED_V;
     const bool simple = IN_COLUMNS && !attest_has(args, ATTEST_PAGED) && args.dim == D && args.dim_v == D &&
                         (args.aligned & ALIGNED) == ALIGNED && step_fits(args.stride_k[2]) && step_fits(args.stride_v[2]);
-    const bool modified = args.flags & (ATTEST_SOFTCAP | ATTEST_ALIBI | ATTEST_BIAS) || args.scale <= 0;
-    if (modified)
+    if (is_modified(args))
         attend<COPY_ANY, true>(args, tile, keys, warp, shared, rows, O);
     else if (IN_COLUMNS && simple)
         attend<IN_COLUMNS ? COPY_SIMPLE : COPY_ANY, false>(args, tile, keys, warp, shared, rows, O);
@@ -679,239 +695,7 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_tile &t
         attend<COPY_ANY, false>(args, tile, keys, warp, shared, rows, O);
 }
 
-/* ---- joining shares, and the end ---- */
-
-// The weight of a share whose maximum is m, beside one whose maximum is `most`, both in units of log2.
-__device__ inline float share(float m, float most)
-{
-    return m == minus_infinity() ? 0 : exp2_fast(m - most);
-}
-
-// A warp's share of its rows, for those that join them.
-__device__ inline void leave_share(const Warp &warp, int count, float *shares, const Rows &rows, const Output &O)
-{
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            const int row = warp.q * WARP_ROWS + m * 16 + half * 8 + warp.lane / 4, column = warp.lane % 4 * 2;
-            float *to = shares + (warp.kv * TILE_Q + row) * JOIN_PITCH;
-            if (row >= count)
-                continue;
-#pragma unroll
-            for (int n = 0; n < D / 8; n++)
-                *reinterpret_cast<float2 *>(to + n * 8 + column) = make_float2(O[m][n][half * 2], O[m][n][half * 2 + 1]);
-            if (column == 0)
-                *reinterpret_cast<float2 *>(to + D) = make_float2(rows.m[m][half], rows.l[m][half]);
-        }
-}
-
-// What a row's O is to be multiplied with at its end; LSE is written. m is in units of log2.
-__device__ inline float finish_row(const attest_cuda_args &args, const attest_tile &tile, int r, float m, float l)
-{
-    float factor = l == 0 ? 0 : reciprocal_fast(l);
-    if (args.flags & (ATTEST_LSE | ATTEST_SINK)) {
-        const Place place = place_get(args, tile, r);
-        const int head = tile.slot * args.pack + place.head;
-        const attest_ending ending = attest_row_ending(args, m * LN_2, l, head);
-        if (attest_has(args, ATTEST_SINK))
-            factor = ending.factor;
-        if (attest_has(args, ATTEST_LSE))
-            args.lse[attest_row_offset(args, args.stride_lse, tile, head, place.i)] = ending.lse;
-    }
-    return factor;
-}
-
-// Where O goes.
-struct Target {
-    Strip strip;
-    bool whole; // in chunks of 16 bytes
-};
-
-__device__ inline Target target_get(const attest_cuda_args &args, const attest_tile &tile)
-{
-    Target target = {strip_get(args, tile, args.stride_o),
-                     args.dtype_o == ATTEST_DTYPE && args.dim_v % 8 == 0 && args.aligned & ATTEST_ALIGNED_O};
-    return target;
-}
-
-// Four columns of a row of O.
-__device__ inline void write_columns(const attest_cuda_args &args, const attest_tile &tile, const Target &target, int r, int column,
-                                     float4 o)
-{
-    const int64_t at = offset_of(target.strip, place_get(args, tile, r)) + column;
-    if (target.whole && column < args.dim_v) {
-        *reinterpret_cast<uint2 *>((uint16_t *)args.o + at) = make_uint2(pack(o.x, o.y), pack(o.z, o.w));
-        return;
-    }
-#pragma unroll 1
-    for (int e = 0; e < 4 && column + e < args.dim_v; e++)
-        attest_store(args.o, args.dtype_o, at + e, e == 0 ? o.x : e == 1 ? o.y : e == 2 ? o.z : o.w);
-}
-
-// Shares of rows, WARPS_KV > 1. All of a block leave theirs, and then the row that each of the first threads owns is weighed: what
-// O of each share is to be multiplied with takes the place of its m. The weights of a row with its maximum and sum are what
-// `finish` says. For all threads.
-template <typename Finish>
-__device__ inline void weigh_shares(const attest_tile &tile, const Warp &warp, float *shares, const Rows &rows, const Output &O,
-                                    Finish finish)
-{
-    const int count = tile.row_end - tile.row_begin;
-    __syncthreads(); // Q, K and V have been read
-    leave_share(warp, count, shares, rows, O);
-    __syncthreads();
-    for (int row = threadIdx.x; row < count; row += THREADS) {
-        float *first = shares + row * JOIN_PITCH + D, most = minus_infinity(), l = 0;
-#pragma unroll
-        for (int kv = 0; kv < WARPS_KV; kv++)
-            most = fmaxf(most, first[kv * TILE_Q * JOIN_PITCH]);
-#pragma unroll
-        for (int kv = 0; kv < WARPS_KV; kv++)
-            l += share(first[kv * TILE_Q * JOIN_PITCH], most) * first[kv * TILE_Q * JOIN_PITCH + 1];
-        const float factor = finish(row, most, l);
-#pragma unroll
-        for (int kv = 0; kv < WARPS_KV; kv++)
-            first[kv * TILE_Q * JOIN_PITCH] = share(first[kv * TILE_Q * JOIN_PITCH], most) * factor;
-    }
-    __syncthreads();
-}
-
-// Four columns of a row whose shares have been weighed.
-__device__ inline float4 join_shares(const float *shares, int row, int column)
-{
-    float4 sum = make_float4(0, 0, 0, 0);
-#pragma unroll
-    for (int kv = 0; kv < WARPS_KV; kv++) {
-        const float *of_row = shares + (kv * TILE_Q + row) * JOIN_PITCH, weight = of_row[D];
-        const float4 o = *reinterpret_cast<const float4 *>(of_row + column);
-        sum.x += weight * o.x, sum.y += weight * o.y;
-        sum.z += weight * o.z, sum.w += weight * o.w;
-    }
-    return sum;
-}
-
-// O and LSE of a tile whose keys were shared out, WARPS_KV > 1. For all threads. Loops here and below are not unrolled: what is done
-// once has to be short, since its instructions have to be fetched from far.
-__device__ inline void write_joined(const attest_cuda_args &args, const attest_tile &tile, const Warp &warp, unsigned char *shared,
-                                    const Rows &rows, const Output &O)
-{
-    float *shares = reinterpret_cast<float *>(shared);
-    weigh_shares(tile, warp, shares, rows, O,
-                 [&](int row, float m, float l) { return finish_row(args, tile, tile.row_begin + row, m, l); });
-    const Target target = target_get(args, tile);
-    const int count = tile.row_end - tile.row_begin;
-    if (target.whole && args.pack == 1 && args.dim_v == D && THREADS % (D / 4) == 0) { // rows lie a stride apart
-        constexpr int ROWS = THREADS / (D / 4);                                        // that are written at a time
-        const int first = threadIdx.x / (D / 4), column = threadIdx.x % (D / 4) * 4;
-        uint16_t *to = (uint16_t *)args.o + target.strip.base + (tile.row_begin + first) * target.strip.row + column;
-#pragma unroll 4
-        for (int row = first; row < count; row += ROWS, to += ROWS * target.strip.row) {
-            const float4 o = join_shares(shares, row, column);
-            *reinterpret_cast<uint2 *>(to) = make_uint2(pack(o.x, o.y), pack(o.z, o.w));
-        }
-        return;
-    }
-#pragma unroll 1
-    for (int index = threadIdx.x; index < count * (D / 4); index += THREADS) {
-        const int row = index / (D / 4), column = index % (D / 4) * 4;
-        write_columns(args, tile, target, tile.row_begin + row, column, join_shares(shares, row, column));
-    }
-}
-
-// O and LSE of a warp's rows, WARPS_KV == 1. O goes through shared memory, where Q was, so that whole chunks are written.
-__device__ inline void write_rows(const attest_cuda_args &args, const attest_tile &tile, const Warp &warp, unsigned char *shared,
-                                  const Rows &rows, Output &O)
-{
-    unsigned char *own = shared + SHARED_Q + warp.q * WARP_ROWS * PITCH;
-    float factor[M][2];
-    __syncwarp();
-    if (args.flags & (ATTEST_LSE | ATTEST_SINK)) {      // a lane for each row
-        float2 *ends = reinterpret_cast<float2 *>(own); // m and l of each row, then the factor in the place of m
-#pragma unroll
-        for (int m = 0; m < M; m++)
-#pragma unroll
-            for (int half = 0; half < 2; half++)
-                if (warp.lane % 4 == 0)
-                    ends[m * 16 + half * 8 + warp.lane / 4] = make_float2(rows.m[m][half], rows.l[m][half]);
-        __syncwarp();
-        if (warp.lane < WARP_ROWS && warp.row + warp.lane < tile.row_end)
-            ends[warp.lane].x = finish_row(args, tile, warp.row + warp.lane, ends[warp.lane].x, ends[warp.lane].y);
-        __syncwarp();
-#pragma unroll
-        for (int m = 0; m < M; m++)
-#pragma unroll
-            for (int half = 0; half < 2; half++)
-                factor[m][half] = ends[m * 16 + half * 8 + warp.lane / 4].x;
-        __syncwarp();
-    } else {
-#pragma unroll
-        for (int m = 0; m < M; m++)
-#pragma unroll
-            for (int half = 0; half < 2; half++)
-                factor[m][half] = rows.l[m][half] == 0 ? 0 : reciprocal_fast(rows.l[m][half]);
-    }
-
-    const Target target = target_get(args, tile);
-    if (!target.whole) {
-#pragma unroll
-        for (int m = 0; m < M; m++)
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-                const Place place = place_get(args, tile, row_of(warp, m, half));
-                const int64_t at = offset_of(target.strip, place) + warp.lane % 4 * 2;
-#pragma unroll
-                for (int n = 0; n < D / 8; n++)
-#pragma unroll
-                    for (int e = 0; e < 2; e++)
-                        if (place.there && n * 8 + warp.lane % 4 * 2 + e < args.dim_v)
-                            attest_store(args.o, args.dtype_o, at + n * 8 + e, O[m][n][half * 2 + e] * factor[m][half]);
-            }
-        return;
-    }
-    const uint32_t o_at = shared_address(own);
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int half = 0; half < 2; half++)
-#pragma unroll
-            for (int n = 0; n < D / 8; n++)
-                store_shared_4(chunk_at(o_at, m * 16 + half * 8 + warp.lane / 4, n) + warp.lane % 4 * 4,
-                               pack(O[m][n][half * 2] * factor[m][half], O[m][n][half * 2 + 1] * factor[m][half]));
-    __syncwarp();
-    if (args.pack == 1 && args.dim_v == D) { // rows lie a stride apart
-        constexpr int ROWS = 32 / GROUP;     // that are written at a time
-        const int row = warp.lane / GROUP, chunk = warp.lane % GROUP, count = tile.row_end - warp.row;
-        uint16_t *to = (uint16_t *)args.o + target.strip.base + (warp.row + row) * target.strip.row + chunk * 8;
-#pragma unroll
-        for (int n = 0; n < WARP_ROWS / ROWS; n++, to += ROWS * target.strip.row) {
-            uint4 chunks[CHUNKS / GROUP];
-#pragma unroll
-            for (int i = 0; i < CHUNKS / GROUP; i++)
-                chunks[i] = load_shared_16(chunk_at(o_at, row + n * ROWS, chunk) + i * GROUP * 16);
-#pragma unroll
-            for (int i = 0; i < CHUNKS / GROUP; i++)
-                if (row + n * ROWS < count)
-                    *reinterpret_cast<uint4 *>(to + i * GROUP * 8) = chunks[i];
-        }
-        return;
-    }
-#pragma unroll 2
-    for (int index = warp.lane; index < WARP_ROWS * CHUNKS; index += 32) {
-        int row = index / CHUNKS, chunk = index % CHUNKS;
-        const Place place = place_get(args, tile, warp.row + row);
-        if (place.there && chunk * 8 < args.dim_v)
-            *reinterpret_cast<uint4 *>((uint16_t *)args.o + offset_of(target.strip, place) + chunk * 8) =
-                load_shared_16(chunk_at(o_at, row, chunk));
-    }
-}
-
-__device__ inline Warp warp_get(const attest_tile &tile)
-{
-    int index = attest_uniform(threadIdx.x / 32);
-    Warp warp = {(int)threadIdx.x % 32, index % WARPS_Q, index / WARPS_Q, 0};
-    warp.row = tile.row_begin + warp.q * WARP_ROWS;
-    return warp;
-}
+#include "attention_sm80_end.cuh"
 
 /* ---- a tile, from beginning to end ---- */
 

@@ -298,11 +298,19 @@ __device__ inline attest_span seen_by_some(const attest_cuda_args &args, const a
     const attest_span top = attest_row_visible(args, sequence, 0),
                       bottom = attest_row_visible(args, sequence, sequence.q_count - 1);
     const bool zeros = !(args.flags & (ATTEST_VARLEN_KV | ATTEST_PAGED)) && bottom.end == args.seq_kv;
-    attest_span some = {top.begin, zeros ? ATTEST_CUDA_UNBOUNDED : bottom.end};
+    return {top.begin, zeros ? ATTEST_CUDA_UNBOUNDED : bottom.end};
+}
+
+// The same, of those that are copied: in pages smaller than a block, keys from `end` on, the end of what the tile sees, need not be.
+__device__ inline attest_span seen_by_some(const attest_cuda_args &args, const attest_sequence &sequence, int end)
+{
+    attest_span some = seen_by_some(args, sequence);
+    if (attest_has(args, ATTEST_PAGED) && args.page_size < KEYS)
+        some.end = min(some.end, end);
     return some;
 }
 
-// V of keys that no row of the sequence sees has no weight, but may be NaN: it is made zero. `first` is the block's first key. For the
+// V of other keys than `seen` has no weight, but may be NaN: it is made zero. `first` is the block's first key. For the
 // threads of a warpgroup; `barrier` is one of its own.
 __device__ inline void blank(uint32_t v_at, const attest_span &seen, int first, int barrier)
 {

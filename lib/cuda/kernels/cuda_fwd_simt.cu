@@ -39,8 +39,9 @@
  * nobody had to wait for another one's exponentials, and the results were right; but compute-sanitizer's racecheck then reports
  * what is written before the barrier for all at the end and read behind it, and a kernel that it does not find clean is not proven.
  *
- * Scores are in units of log2: exp(x) = 2^(x log2 e), and the factor is that of the scale. Modifiers (softcap, ALiBi, bias) are
- * applied in shared memory, one score after the other: that is slow, and code for it would not fit into registers beside the rest.
+ * Scores and maxima are in units of log2: exp(x) = 2^(x log2 e), and the factor is that of the scale. Modifiers (softcap, ALiBi, bias) are
+ * applied in shared memory, one score after the other: that is slow, and code for it would not fit into registers beside the rest. Modified
+ * scores are in natural units, and differences are brought to log2: a bias near the lowest float would be -inf in units of log2.
  */
 #include <attest_kernel_cuda.h>
 
@@ -56,7 +57,7 @@ constexpr int QUADS = D / 4;             // of a row of Q, K, V and O
 constexpr int KEY_QUADS = BLOCK_KV / 32; // of a thread, in a row of S
 constexpr int OUT_QUADS = D / 32;        // of a thread, in a row of O
 constexpr float LOG2_E = 1.4426950408889634f, LN_2 = 0.6931471805599453f;
-constexpr unsigned ALL_LANES = 0xffffffffu;
+constexpr unsigned ALL_LANES = 0xffffffffu, MINUS_ZERO = 0x80000000u;
 
 static_assert(GROUP_THREADS / QUADS == 4, "see copy_keys");
 static_assert(BLOCK_Q == 64 && BLOCK_KV % 32 == 0 && GROUPS >= 1 && GROUP_THREADS == D, "see Map");
@@ -162,7 +163,7 @@ __device__ inline void copy_rows(const attest_cuda_args &args, const attest_tile
     }
 }
 
-// Steps 1, 2, 4, 5 and 6 of SEMANTICS: the score of row r of the slot in units of log2, -inf if it does not see the key.
+// Steps 1, 2, 4, 5 and 6 of SEMANTICS: the score of row r of the slot, -inf if it does not see the key.
 __device__ inline float modify(const attest_cuda_args &args, const attest_tile &tile, int r, int j, float dot)
 {
     const int i = r / args.pack, head = tile.slot * args.pack + r % args.pack;
@@ -174,12 +175,16 @@ __device__ inline float modify(const attest_cuda_args &args, const attest_tile &
         s = args.softcap * tanhf(s / args.softcap);
     if (attest_has(args, ATTEST_ALIBI))
         s -= args.alibi_slopes[head] * fabsf((float)(attest_row_place(args, tile.sequence, i) - j));
-    if (attest_has(args, ATTEST_BIAS))
-        s += attest_load(args.bias, args.dtype_bias, attest_bias_offset(args, tile, head, i) + j * args.stride_bias[3]);
-    return s * LOG2_E;
+    if (attest_has(args, ATTEST_BIAS)) {
+        const float bias =
+            attest_load(args.bias, args.dtype_bias, attest_bias_offset(args, tile, head, i) + j * args.stride_bias[3]);
+        s = bias == minus_infinity() ? bias : s + bias; // even if s is NaN
+    }
+    return s;
 }
 
-// O += P V. A key that a bias hides from all rows of the thread must not be multiplied, it may be NaN.
+// O += P V. A key that a bias hides from all rows of the thread must not be multiplied, it may be NaN: its P is -0. A weight that has
+// underflowed is +0.
 template <bool Biased>
 __device__ inline void add_values(Group &own, int row_0, int column, int swizzle, float (&O_rmem)[ROWS][OUT_QUADS][4])
 {
@@ -194,7 +199,7 @@ __device__ inline void add_values(Group &own, int row_0, int column, int swizzle
             bool hidden = Biased;
 #pragma unroll
             for (int r = 0; r < ROWS && Biased; r++)
-                hidden = hidden && part(p[r], c) == 0;
+                hidden = hidden && __float_as_uint(part(p[r], c)) == MINUS_ZERO;
 #pragma unroll
             for (int n = 0; n < OUT_QUADS; n++) {
                 float4 v = load_quad(quad_at(own.V, QUADS, key + c, n * 8 + column));
@@ -228,7 +233,7 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
     const bool modified = (args.flags & (ATTEST_SOFTCAP | ATTEST_ALIBI | ATTEST_BIAS)) != 0 || !(args.scale > 0);
     const bool biased = attest_has(args, ATTEST_BIAS);
     const bool aligned_k = is_aligned(args.k, args.stride_k), aligned_v = is_aligned(args.v, args.stride_v);
-    const float factor = modified ? 1.0f : args.scale * LOG2_E;
+    const float factor = modified ? 1.0f : args.scale * LOG2_E, unit = modified ? LOG2_E : 1.0f; // of a maximum, in units of log2
 
     const int group = threadIdx.x / GROUP_THREADS, lane = threadIdx.x % 32;
     const int column = (lane & 1) | (lane >> 1 & 6), part_row = (lane >> 1 & 1) | (lane >> 3 & 2);
@@ -347,12 +352,16 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             top[r] = fmaxf(top[r] * factor, m[r]);
-            float base = top[r] == minus_infinity() ? 0.0f : top[r], carry = power2(m[r] - base), sum = 0;
+            float base = top[r] == minus_infinity() ? 0.0f : top[r], carry = power2((m[r] - base) * unit), sum = 0;
 #pragma unroll
             for (int n = 0; n < KEY_QUADS; n++) {
 #pragma unroll
                 for (int c = 0; c < 4; c++) {
-                    s[r][n][c] = power2(fmaf(s[r][n][c], factor, -base)); // P from here on
+                    float difference = fmaf(s[r][n][c], factor, -base);
+                    if (modified)
+                        difference *= LOG2_E;
+                    const bool hidden = biased && s[r][n][c] == minus_infinity();
+                    s[r][n][c] = hidden ? __uint_as_float(MINUS_ZERO) : power2(difference); // P from here on
                     sum += s[r][n][c];
                 }
                 store_quad(quad_at(own.P, BLOCK_KV / 4, row_0 + r * 4, (n * 8 + column) ^ swizzle), s[r][n][0], s[r][n][1],
@@ -408,7 +417,7 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
         float base = top == minus_infinity() ? 0.0f : top;
 #pragma unroll
         for (int g = 0; g < GROUPS; g++) {
-            float weight = power2(smem.m[g][row] - base);
+            float weight = power2((smem.m[g][row] - base) * unit);
             float4 more = load_quad(quad_at(smem.group[g].K, QUADS, row, quad ^ (row & 1) * 4));
             sum = fmaf(weight, smem.l[g][row], sum);
 #pragma unroll
@@ -416,7 +425,7 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
                 o[d] = fmaf(weight, part(more, d), o[d]);
         }
         const int r = tile.row_begin + row;
-        attest_ending ending = attest_row_ending(args, top * LN_2, sum, tile.slot * args.pack + r % args.pack);
+        attest_ending ending = attest_row_ending(args, modified ? top : top * LN_2, sum, tile.slot * args.pack + r % args.pack);
         float *at = (float *)args.o + row_offset(args, args.stride_o, tile, r) + quad * 4;
         if (aligned_o && quad * 4 + 4 <= args.dim_v) {
             store_quad(at, o[0] * ending.factor, o[1] * ending.factor, o[2] * ending.factor, o[3] * ending.factor);

@@ -35,7 +35,7 @@
  * (splits is 1) attest_kernel writes O and LSE itself, and attest_combine is not launched.
  *
  * The algorithm is in attention_sm80.cuh: one fragment of 16 rows, and every warp takes its share of the keys of a block. A piece
- * leaves, for each of its rows, D floats of O, the maximum in units of log2, and the sum.
+ * leaves, for each of its rows, D floats of O, the maximum in the unit of unit_of(), and the sum.
  */
 #define WARP_ROWS 16
 #include "attention_sm80.cuh"
@@ -66,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
         return;
     }
     float *shares = reinterpret_cast<float *>(shared);
-    weigh_shares(tile, warp, shares, rows, O, [&](int row, float m, float l) {
+    weigh_shares(args, tile, warp, shares, rows, O, [&](int row, float m, float l) {
         *reinterpret_cast<float2 *>(attest_partial_row(args, tile_index, piece, row) + D) = make_float2(m, l);
         return 1.0f;
     });
@@ -80,10 +80,13 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1) attest_kernel(co
 /* A row is D / 4 threads, each with four columns; all of them go through the pieces in order, and so do their weights. */
 extern "C" __global__ void __launch_bounds__(ATTEST_THREADS) attest_combine(const __grid_constant__ attest_cuda_args args)
 {
-    constexpr int AT_ONCE = 16; // pieces whose loads are under way at the same time
+    constexpr int AT_ONCE = 16;                                                // pieces whose loads are under way at the same time
+    if (args.flags & (ATTEST_VARLEN_Q | ATTEST_VARLEN_KV | ATTEST_KV_LENGTHS)) // lengths are read below
+        grid_wait_previous();
     const attest_tile tile = attest_tile_get(args, blockIdx.x);
     const int64_t step = (int64_t)TILE_Q * args.stride_partial; // from piece to piece
     const Target target = target_get(args, tile);
+    const float unit = unit_of(args);
     grid_wait_previous();
     for (int index = threadIdx.x; index < (tile.row_end - tile.row_begin) * (D / 4); index += THREADS) {
         const int row = index / (D / 4), column = index % (D / 4) * 4;
@@ -104,13 +107,13 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS) attest_combine(cons
 #pragma unroll
             for (int n = 0; n < AT_ONCE; n++)
                 most = fmaxf(most, state[n].x);
-            const float carry = share(m, most);
+            const float carry = share(m, most, unit);
             m = most;
             l *= carry;
             sum.x *= carry, sum.y *= carry, sum.z *= carry, sum.w *= carry;
 #pragma unroll
             for (int n = 0; n < AT_ONCE; n++) {
-                const float weight = share(state[n].x, most);
+                const float weight = share(state[n].x, most, unit);
                 l += weight * state[n].y;
                 sum.x += weight * o[n].x, sum.y += weight * o[n].y;
                 sum.z += weight * o[n].z, sum.w += weight * o[n].w;

@@ -223,7 +223,7 @@ __device__ inline void write_note(const attest_cuda_args &args, Note &note, int 
         note.first = some ? keys.begin / KEYS : 0;
         note.count = some ? (keys.end - 1) / KEYS + 1 - note.first : 1;
         note.end = some ? keys.end : 0;
-        note.seen = some ? seen_by_some(args, tile.sequence) : attest_span{0, 0};
+        note.seen = some ? seen_by_some(args, tile.sequence, keys.end) : attest_span{0, 0};
         note.blanks = note.seen.begin > note.first * KEYS || note.seen.end < (note.first + note.count) * KEYS;
         note.o = attest_row_offset(args, args.stride_o, tile, tile.slot, 0);
 #pragma unroll 1

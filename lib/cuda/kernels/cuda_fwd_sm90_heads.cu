@@ -179,7 +179,7 @@ __device__ inline attest_tile tile_get(const attest_cuda_args &args, const Order
 __device__ inline void note_write(const attest_cuda_args &args, const Order &order, Note &note, int number)
 {
     const attest_tile tile = tile_get(args, order, index_of(order, number));
-    const attest_span keys = attest_tile_visible(args, tile), seen = seen_by_some(args, tile.sequence);
+    const attest_span keys = attest_tile_visible(args, tile), seen = seen_by_some(args, tile.sequence, keys.end);
     note.tile = tile;
     note.last = index_of(order, number + 1) >= args.tiles;
     note.first = keys.begin / KEYS;
@@ -354,7 +354,7 @@ __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const
     weigh_part<0>(P, S, rows, here.c);
     barrier_wait(v.full, v.parity);
     if (here.blanks)
-        blank(v.at, seen_by_some(args, note.tile.sequence), block * KEYS, 1 + here.group);
+        blank(v.at, seen_by_some(args, note.tile.sequence, note.end * KEYS), block * KEYS, 1 + here.group);
     begin_output(O, P, v.at, more);
     if constexpr (COUNT > FIRST_PART) {
         uint32_t rest[(COUNT - FIRST_PART) / 16][4];

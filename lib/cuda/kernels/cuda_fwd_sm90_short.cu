@@ -383,7 +383,7 @@ __device__ __forceinline__ void attend_block(const Scene &scene, int first, int 
     const attest_cuda_args &args = scene.args;
     const attest_tile &tile = scene.tile;
     const uint32_t k_at = scene.base + SHARED_K + place * KV_BYTES, v_at = k_at + TO_V, full = scene.base + K_FULL + 8 * place;
-    const attest_span all = seen_by_all(args, tile, tile.row_begin), seen = seen_by_some(args, tile.sequence);
+    const attest_span all = seen_by_all(args, tile, tile.row_begin), seen = seen_by_some(args, tile.sequence, scene.share.keys.end);
     const bool blanks = seen.begin > first || seen.end<first + KEYS, more = first> scene.share.keys.begin;
     const float c = scene.c;
     float carry[2], above[2];

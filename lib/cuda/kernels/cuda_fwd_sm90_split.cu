@@ -273,13 +273,13 @@ __device__ inline void slab_pv(Output &O, const Scores<WARP_KV> &P, bool few, ui
 }
 
 // S becomes P, and O and the rows follow the new maximum.
-__device__ inline void softmax(Scores<WARP_KV> &S, Rows &rows, Output &O, bool few, float c)
+template <bool MODIFIED> __device__ inline void softmax(Scores<WARP_KV> &S, Rows &rows, Output &O, bool few, float c)
 {
     Step step;
-    const bool same = follow_maximum<WARP_KV>(S, rows, step, c);
+    const bool same = follow_maximum<WARP_KV, MODIFIED>(S, rows, step, c);
 #pragma unroll
     for (int k = 0; k < WARP_KV / 16; k++)
-        weigh<WARP_KV>(S, step, c, k, 0, 1);
+        weigh<WARP_KV, MODIFIED>(S, step, c, k, 0, 1);
 #pragma unroll
     for (int half = 0; half < 2; half++)
         rows.l[0][half] += step.sum[0][half];
@@ -349,7 +349,7 @@ __device__ inline void attend_slabs(const attest_cuda_args &args, const attest_t
             barrier_wait(base + V_FULL + stage * 8, parity);
             if (biased)
                 blank_hidden(S, v, lane);
-            softmax(S, rows, O, few, c);
+            softmax<MODIFIED>(S, rows, O, few, c);
             if (__builtin_expect(first < some.begin || first + WARP_KV > some.end, 0)) {
 #pragma unroll 1
                 for (int key = 0; key < WARP_KV; key++)
@@ -370,7 +370,7 @@ __device__ inline void attend_slabs(const attest_cuda_args &args, const attest_t
         parity ^= stage == 0;
     }
 
-    // Sums of whole rows, and maxima in units of log2.
+    // Sums of whole rows, and maxima in the unit of unit_of().
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         float &l = rows.l[0][half];
@@ -388,14 +388,15 @@ __device__ inline void attend_slabs(const attest_cuda_args &args, const attest_t
 
 /* ---- joining ---- */
 
-// Four columns of a row, of some of the keys: not yet divided by the sum. m is the maximum in units of log2.
+// Four columns of a row, of some of the keys: not yet divided by the sum. m is the maximum in the unit of unit_of().
 struct Part {
     float m, l;
     float4 o;
 };
 
 // The sum of `count` parts, in their order.
-template <int AT_ONCE, typename End, typename Columns> __device__ inline Part join_parts(int count, End end_of, Columns columns_of)
+template <int AT_ONCE, typename End, typename Columns>
+__device__ inline Part join_parts(int count, float unit, End end_of, Columns columns_of)
 {
     Part part = {minus_infinity(), 0, make_float4(0, 0, 0, 0)};
 #pragma unroll 1
@@ -412,13 +413,13 @@ template <int AT_ONCE, typename End, typename Columns> __device__ inline Part jo
 #pragma unroll
         for (int n = 0; n < AT_ONCE; n++)
             most = fmaxf(most, end[n].x);
-        const float carry = share(part.m, most);
+        const float carry = share(part.m, most, unit);
         part.m = most;
         part.l *= carry;
         part.o.x *= carry, part.o.y *= carry, part.o.z *= carry, part.o.w *= carry;
 #pragma unroll
         for (int n = 0; n < AT_ONCE; n++) {
-            const float weight = share(end[n].x, most);
+            const float weight = share(end[n].x, most, unit);
             part.l += weight * end[n].y;
             part.o.x += weight * o[n].x, part.o.y += weight * o[n].y;
             part.o.z += weight * o[n].z, part.o.w += weight * o[n].w;
@@ -450,12 +451,13 @@ __device__ inline void join_warps(const attest_cuda_args &args, const attest_til
                                   int piece, int shift)
 {
     const uint32_t base = shared_address(shared);
+    const float unit = unit_of(args);
 #pragma unroll 1
     for (int index = threadIdx.x; index < items; index += THREADS) {
         const int row = index / (D / 4), column = index % (D / 4) * 4;
         const float *of_row = reinterpret_cast<const float *>(shared + RING) + row * JOIN_PITCH;
         const Part part = join_parts<WARPS>(
-            WARPS, [&](int w) { return *reinterpret_cast<const float2 *>(of_row + w * TILE_Q * JOIN_PITCH + D); },
+            WARPS, unit, [&](int w) { return *reinterpret_cast<const float2 *>(of_row + w * TILE_Q * JOIN_PITCH + D); },
             [&](int w) { return *reinterpret_cast<const float4 *>(of_row + w * TILE_Q * JOIN_PITCH + column); });
         if (args.splits == 1) {
             write_part(args, tile, row, column, part);
@@ -471,12 +473,13 @@ __device__ inline void join_warps(const attest_cuda_args &args, const attest_til
 __device__ inline void join_pieces(const attest_cuda_args &args, const attest_tile &tile, unsigned char *shared, int items,
                                    int piece, int shift)
 {
+    const float unit = unit_of(args);
     barrier_wait(shared_address(shared) + SENT, 0); // the pieces are there
 #pragma unroll 1
     for (int index = (threadIdx.x << shift) + piece; index < items; index += THREADS << shift) {
         const int at = index - piece;
         const Part part = join_parts<8>(
-            args.splits, [&](int n) { return *reinterpret_cast<const float2 *>(shared + SENT_ENDS + (at + n) * 8); },
+            args.splits, unit, [&](int n) { return *reinterpret_cast<const float2 *>(shared + SENT_ENDS + (at + n) * 8); },
             [&](int n) { return *reinterpret_cast<const float4 *>(shared + SENT_O + (at + n) * 16); });
         write_part(args, tile, index / (D / 4), index % (D / 4) * 4, part);
     }
@@ -537,7 +540,7 @@ extern "C" __global__ void __launch_bounds__(ATTEST_THREADS, 1)
     cp_async_wait<0>();
     named_barrier(READY, ATTEST_THREADS); // Q and the barriers
 
-    if (args.flags & (ATTEST_SOFTCAP | ATTEST_ALIBI | ATTEST_BIAS) || args.scale <= 0)
+    if (is_modified(args))
         attend_slabs<true>(args, tile, keys, warp, base, rows, O);
     else
         attend_slabs<false>(args, tile, keys, warp, base, rows, O);

@@ -1,6 +1,5 @@
 /*
- * simt.cuh - the few instructions that kernels without tensor cores need and CUDA C has no words for. Each is one function, so that
- * the emulation of the tests can put C in the place of this file.
+ * simt.cuh - the few instructions that kernels without tensor cores need and CUDA C has no words for. Each is one function.
  */
 #ifndef ATTEST_SIMT_CUH
 #define ATTEST_SIMT_CUH
