@@ -494,7 +494,7 @@ struct hunt {
     struct {
         attest_problem problem;
         int bug;
-    } planted[4]; /* in the last runs, of which not all have been reported; -1: none */
+    } planted[2 * COVER_JOBS]; /* in the last runs, of which not all have been reported; -1: none */
     int left, problems, wrongly;
     char wrong[ATTEST_PROBLEM_TEXT + 1024];
 };
