@@ -87,6 +87,12 @@ grep -q '^ *+x = 2;' "$work/out" && grep -q -e "--generate 1 --seed 21 --of $wor
 result $? "it is printed as a diff, with the command that reproduces it"
 check_exit 0 "and exit 0 without such a demand" "$attest" selftest --generate 1 $small --out "$work/survivor"
 
+check_exit 0 "with --only, one of them" "$attest" selftest --generate 1 $small --only build,memory --json
+python3 -c 'import json, sys
+total = [row for row in json.load(open(sys.argv[1]))["classes"] if row["class"] == "all"][0]
+assert (total["mutants"], total["survived"], total["killed"]) == (1, 1, 0), total' "$work/out" > "$work/log" 2>&1
+result $? "what the other gates kill survives"
+
 # bad WORD ARGUMENTS...: exit 2, and the word in what stderr says.
 bad() {
     word=$1
@@ -98,7 +104,8 @@ bad() {
 }
 bad 'another seed' --generate 6 --seed 22 --of "$work/scale/scale.c" --out "$work/six"
 bad 'no_such_kernel' --generate 1 --of no_such_kernel
-bad 'every gate' --generate 1 --only oracle
+bad 'speed' --generate 1 --only speed
+bad 'another' --generate 6 $small --out "$work/six" --only build,oracle
 bad 'hangs' --generate 1 hangs
 
 if [ -n "${ATTEST_TEST_LONG:-}" ]; then

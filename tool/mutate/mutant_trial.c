@@ -241,7 +241,7 @@ static bool is_same_as(const struct mutant_trial *trial, const char *flags, enum
     return *after && strcmp(before, after) == 0;
 }
 
-/* Whether the oracle gate rejects the kernel as -Og builds it; or whether it is known without the long build that it is equivalent: code
+/* Whether the oracle gate, if it is asked for, rejects the kernel as -Og builds it; or whether it is known without the long build that it is equivalent: code
  * that is not optimised at all shows every difference that the compiler is given. */
 static bool screen(const struct mutant_trial *trial, const char *flags, json_t *result)
 {
@@ -249,7 +249,7 @@ static bool screen(const struct mutant_trial *trial, const char *flags, json_t *
     if (is_same_as(trial, flags, BUILD_QUICK)) {
         if ((decided = is_same_as(trial, flags, BUILD_RAW)))
             end_as(result, MUTANT_EQUIVALENT, NULL);
-    } else if (access("screened.so", R_OK) == 0) {
+    } else if (access("screened.so", R_OK) == 0 && gate_listed(trial->session->options.only, "oracle")) {
         json_t *record = prove(trial, "screened.so", dtype_of(trial->draw->kernel->word), "build,oracle");
         const json_t *gate = rejection(record, NULL);
         decided = gate && text_is(gate, "gate", "oracle");
