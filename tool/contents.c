@@ -32,10 +32,19 @@ enum { SLOPES_LADDER, SLOPES_NEGATIVE, SLOPES_MIXED, SLOPES_SOME_ZERO, SLOPES_LA
 enum { BIAS_SOME_HIDDEN, BIAS_FINITE, BIAS_ROWS_HIDDEN, BIAS_TAIL_HIDDEN, BIAS_LARGE, BIAS_LOW, BIAS_TAKING_TURNS };
 enum { SINKS_SOME_ABSENT, SINKS_FINITE, SINKS_ALL_ABSENT, SINKS_LARGE, SINKS_LOW };
 enum { QK_NORMAL, QK_Q_TINY, QK_Q_LARGE, QK_BY_HEAD, QK_BY_ROW };
-enum { V_NORMAL, V_TINY, V_LARGE, V_BY_HEAD, V_BY_ROW, V_BY_COLUMN };
-enum { SPECIAL_NONE, SPECIAL_NAN_V, SPECIAL_INF_V, SPECIAL_NAN_K, SPECIAL_NAN_Q, SPECIAL_INF_BIAS, SPECIAL_NAN_BEHIND_BIAS };
+enum { V_NORMAL, V_TINY, V_LARGE, V_BY_HEAD, V_BY_ROW, V_BY_COLUMN, V_HUGE };
+enum {
+    SPECIAL_NONE,
+    SPECIAL_NAN_V,
+    SPECIAL_INF_V,
+    SPECIAL_NAN_K,
+    SPECIAL_NAN_Q,
+    SPECIAL_INF_BIAS,
+    SPECIAL_NAN_BEHIND_BIAS,
+    SPECIAL_NAN_BIAS
+};
 
-enum { STREAM_SLOPE = 1400, STREAM_SINK, STREAM_BIAS, STREAM_SPECIAL, STREAM_PLACE };
+enum { STREAM_SLOPE = 1400, STREAM_SINK, STREAM_BIAS, STREAM_SPECIAL, STREAM_PLACE, STREAM_NAN };
 
 const char *content_name(enum content content)
 {
@@ -244,6 +253,8 @@ static int v_power(int word, const attest_problem *problem, int64_t h, int64_t j
         return reach;
     case V_BY_HEAD:
         return power_of(h, problem->heads_kv, reach);
+    case V_HUGE: /* weights may be up to 2^20 before they are divided by their sum */
+        return problem->dtype == ATTEST_F16 ? reach : 106 - (int)ceil(log2((double)problem->seq_kv + 1));
     case V_BY_ROW:
         return j < 4 ? -4 : (int)(j % 5) - 2;
     default:
@@ -286,6 +297,20 @@ static void apply_magnitudes(const struct contents *contents, struct inputs *inp
 
 /* ---- values that are not finite --------------------------------------------------------------------------------------- */
 
+/* Any of them: one of arithmetic, one that rounding up carries out of, as memory filled with ones has, or one that signals. */
+static void nan_store(void *base, uint32_t dtype, int64_t at, uint64_t seed)
+{
+    static const uint32_t patterns[][4] = {[ATTEST_F32] = {0x7fc00000, 0xffc00000, 0x7fffffff, 0x7f800001},
+                                           [ATTEST_F16] = {0x7e00, 0xfe00, 0x7fff, 0x7c01},
+                                           [ATTEST_BF16] = {0x7fc0, 0xffc0, 0x7fff, 0x7f81}};
+    const uint64_t bits = random_bits(seed, STREAM_NAN, (uint64_t)at);
+    const uint32_t sign = dtype == ATTEST_F32 ? 0x80000000u : 0x8000u, nan = patterns[dtype][bits % 4] | (bits & 4 ? sign : 0);
+    if (dtype == ATTEST_F32)
+        ((uint32_t *)base)[at] = nan;
+    else
+        ((uint16_t *)base)[at] = (uint16_t)nan;
+}
+
 /* A row of a head that sees a key, and that key. False if no row of this sequence sees one. */
 static bool find_pair(const struct inputs *inputs, uint64_t seed, int64_t b, int64_t *h, int64_t *i, int64_t *j)
 {
@@ -306,7 +331,7 @@ static bool find_pair(const struct inputs *inputs, uint64_t seed, int64_t b, int
 }
 
 /* Hides one key of every row and head of a sequence by its bias, and puts NaN there. */
-static void hide_behind_bias(struct inputs *inputs, int64_t b, int64_t j)
+static void hide_behind_bias(struct inputs *inputs, uint64_t seed, int64_t b, int64_t j)
 {
     const attest_problem *problem = &inputs->problem;
     for (int64_t h = 0; h < problem->heads_q; h++)
@@ -316,9 +341,9 @@ static void hide_behind_bias(struct inputs *inputs, int64_t b, int64_t j)
         int64_t k = layout_key_at(&inputs->layout, problem->stride_k, b, h, j);
         int64_t v = layout_key_at(&inputs->layout, problem->stride_v, b, h, j);
         for (int64_t d = 0; d < problem->dim; d++)
-            element_store(inputs->k.at, problem->dtype, k + d, NAN);
+            nan_store(inputs->k.at, problem->dtype, k + d, seed);
         for (int64_t d = 0; d < problem->dim_v; d++)
-            element_store(inputs->v.at, problem->dtype, v + d, NAN);
+            nan_store(inputs->v.at, problem->dtype, v + d, seed);
     }
 }
 
@@ -339,7 +364,7 @@ static bool is_seen(const struct inputs *inputs, int64_t b, int64_t kv_head, int
 
 /* NaN for every key of K or V that masks by place and the bias hide together, though neither would alone. Where keys share their
  * memory, one that is seen stays as it is. */
-static void poison_unseen(struct inputs *inputs, struct buffer *buffer, const int64_t *stride, int64_t dim)
+static void poison_unseen(struct inputs *inputs, uint64_t seed, struct buffer *buffer, const int64_t *stride, int64_t dim)
 {
     const attest_problem *problem = &inputs->problem;
     const size_t size = element_size(buffer->dtype), before = (size_t)((unsigned char *)buffer->at - buffer->base) / size;
@@ -353,7 +378,7 @@ static void poison_unseen(struct inputs *inputs, struct buffer *buffer, const in
                         memset(seen + (int64_t)before + at, 1, (size_t)dim);
                     for (int64_t d = 0; d < dim && pass == 1; d++)
                         if (!seen[(int64_t)before + at + d])
-                            element_store(buffer->at, buffer->dtype, at + d, NAN);
+                            nan_store(buffer->at, buffer->dtype, at + d, seed);
                 }
     free(seen);
 }
@@ -376,14 +401,20 @@ static void apply_special(int word, struct inputs *inputs, uint64_t seed)
     int64_t q = layout_row_at(&inputs->layout, problem->stride_q, b, h, i) + random_below(bits >> 8, problem->dim - 1);
     switch (word) {
     case SPECIAL_NAN_V:
+        nan_store(inputs->v.at, problem->dtype, v, seed);
+        break;
     case SPECIAL_INF_V:
-        element_store(inputs->v.at, problem->dtype, v, word == SPECIAL_NAN_V ? NAN : bits & 1 ? INFINITY : -INFINITY);
+        element_store(inputs->v.at, problem->dtype, v, bits & 1 ? INFINITY : -INFINITY);
         break;
     case SPECIAL_NAN_K:
-        element_store(inputs->k.at, problem->dtype, k, NAN);
+        nan_store(inputs->k.at, problem->dtype, k, seed);
         break;
     case SPECIAL_NAN_Q:
-        element_store(inputs->q.at, problem->dtype, q, NAN);
+        nan_store(inputs->q.at, problem->dtype, q, seed);
+        break;
+    case SPECIAL_NAN_BIAS:
+        if (inputs->bias.at)
+            nan_store(inputs->bias.at, problem->dtype_bias, bias_at(problem, b, h, i, j), seed);
         break;
     case SPECIAL_INF_BIAS:
         if (inputs->bias.at)
@@ -391,9 +422,9 @@ static void apply_special(int word, struct inputs *inputs, uint64_t seed)
         break;
     default:
         if (inputs->bias.at) {
-            hide_behind_bias(inputs, b, j);
-            poison_unseen(inputs, &inputs->k, problem->stride_k, problem->dim);
-            poison_unseen(inputs, &inputs->v, problem->stride_v, problem->dim_v);
+            hide_behind_bias(inputs, seed, b, j);
+            poison_unseen(inputs, seed, &inputs->k, problem->stride_k, problem->dim);
+            poison_unseen(inputs, seed, &inputs->v, problem->stride_v, problem->dim_v);
         }
     }
 }

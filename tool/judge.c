@@ -92,7 +92,7 @@ struct place judge_place(const struct judge *judge, int64_t row)
 }
 
 /* Rows that follow each other are computed in one call: checking the tensors costs more than a small row. */
-enum { CHUNK = 16 };
+enum { CHUNK = 16, CHUNKS_OF_THREAD = 32 };
 
 /* Whether no row of the problem lies between two row numbers: sequences may be shorter than seq_q, and numbers beyond their end are not
  * computed. */
@@ -138,7 +138,7 @@ bool judge_evaluate(const struct judge *judge, const attest_problem *problem, co
 {
     attest_status worst = ATTEST_OK;
     int threads = threads_for(judge, problem, rows);
-    int64_t chunk = threads > 1 ? CHUNK : rows + 1;
+    int64_t share = rows / (threads * CHUNKS_OF_THREAD), chunk = threads == 1 ? rows + 1 : share > CHUNK ? share : CHUNK;
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
         attest_context *context = NULL;

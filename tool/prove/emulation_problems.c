@@ -470,6 +470,13 @@ static void add_round(struct emulation_problems *problems, const struct cuda_con
                      image->dim);
             add_with(problems, device, 1, base, "");
         }
+        if (image == problems->emulation->telling &&
+            !n[CUDA_ROWS_MOST]) { /* and as many tiles of several heads, in numbers that the seed draws */
+            const int tiles = MANY / 8 + (int)(problems->proof->seed % (MANY / 4));
+            snprintf(base, sizeof base, "fwd:%s:b1:h%d:sq%d:skv3:d%d", dtype, MANY / tiles + 1,
+                     tiles * (int)n[CUDA_TILE_Q] - (int)(problems->proof->seed % (uint64_t)n[CUDA_TILE_Q]), image->dim);
+            add_with(problems, device, 1, base, "");
+        }
         if (image == problems->emulation->telling) { /* and more keys than 16 bits count */
             snprintf(base, sizeof base, "fwd:%s:b1:h1:sq1:skv%d:d%d", dtype, MANY_KEYS, image->dim);
             add_with(problems, device, 1, base, "");

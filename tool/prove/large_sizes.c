@@ -2,7 +2,7 @@
  * large_sizes.c - problems of the sizes that users run (see cover_problems.h).
  *
  * A kernel that is right on a thousand rows can be wrong on a million. The table has a line for every size that can wrap round: rows and
- * keys past 8k, 32k, 64k and 1M, sequences and heads past 256 and 64k, pages by the ten thousand, K and V of more bytes than caches hold,
+ * keys past 8k, 32k, 64k and 1M, sequences and heads past 256 and 64k, products of them, pages by the ten thousand, K and V of more bytes than caches hold,
  * where kernels change their ways; the other sizes are small, so that a problem costs about as much as a second of one core at most. Everything else is drawn as for the covering array: masks, modifiers, layouts,
  * packing, contents.
  *
@@ -36,31 +36,37 @@ struct range {
 static const struct large {
     const char *name;
     struct range batch, group, heads_kv, rows, keys, dim, page, window_left;
-    bool each_dtype; /* one problem in every dtype that the kernel takes: each may have a way of its own */
+    /* Not 0: a problem in every dtype that the kernel takes, since each may have a way of its own, and in each of so many parts of the range
+     * of groups: a tail may be wrong for one number of rows. */
+    int parts;
 } larges[] = {
-    {"rows past 8k", {1, 2}, {1, 3}, {1, 2}, {8193, 9000}, {2, 40}, {4, 16}, {0, 0}, {0, 0}, false},
-    {"rows past 32k", {1, 1}, {1, 2}, {1, 1}, {32769, 60000}, {2, 12}, {2, 8}, {0, 0}, {0, 0}, false},
-    {"rows past 64k", {1, 1}, {1, 2}, {1, 1}, {65560, 66000}, {2, 12}, {2, 8}, {0, 0}, {0, 0}, false},
-    {"rows past 1M", {1, 1}, {1, 1}, {1, 1}, {1048600, 1048800}, {2, 3}, {1, 4}, {0, 0}, {0, 0}, false},
-    {"keys past 8k", {1, 3}, {3, 7}, {1, 3}, {1, 8}, {8193, 16384}, {8, 64}, {0, 0}, {0, 0}, false},
-    {"keys past 32k, few rows", {1, 2}, {1, 7}, {1, 1}, {1, 2}, {32769, 60000}, {8, 32}, {0, 0}, {0, 0}, false},
-    {"keys past 32k, many rows", {1, 1}, {1, 3}, {1, 1}, {9, 60}, {32769, 60000}, {4, 16}, {0, 0}, {0, 0}, false},
-    {"keys past 64k, many rows", {1, 1}, {1, 3}, {1, 1}, {9, 60}, {65537, 70000}, {4, 16}, {0, 0}, {0, 0}, false},
-    {"keys past 64k", {1, 1}, {1, 7}, {1, 1}, {1, 4}, {65537, 66000}, {8, 32}, {0, 0}, {0, 0}, false},
-    {"keys past 1M", {1, 1}, {1, 2}, {1, 1}, {1, 1}, {1048600, 1049000}, {4, 8}, {0, 0}, {0, 0}, false},
-    {"sequences past 256", {257, 600}, {1, 7}, {1, 3}, {1, 4}, {1, 40}, {4, 16}, {0, 0}, {0, 0}, false},
-    {"sequences past 64k", {65560, 66000}, {1, 1}, {1, 1}, {1, 1}, {1, 3}, {1, 4}, {0, 0}, {0, 0}, false},
-    {"heads past 256", {1, 3}, {1, 7}, {257, 600}, {1, 4}, {1, 40}, {4, 16}, {0, 0}, {0, 0}, false},
-    {"heads past 64k", {1, 1}, {1, 1}, {65560, 66000}, {1, 1}, {1, 3}, {1, 4}, {0, 0}, {0, 0}, false},
-    {"sequences and heads past 64", {67, 80}, {1, 7}, {67, 80}, {1, 3}, {2, 8}, {1, 8}, {0, 0}, {0, 0}, false},
-    {"rows and keys past 8k", {1, 1}, {1, 1}, {1, 1}, {8193, 9000}, {8193, 9000}, {4, 8}, {0, 0}, {1001, 2000}, false},
-    {"many pages", {1, 3}, {1, 7}, {1, 2}, {1, 4}, {16385, 70000}, {4, 16}, {1, 7}, {0, 0}, false},
-    {"pages that are no power of two", {2, 9}, {3, 7}, {1, 3}, {1, 3}, {4097, 9000}, {8, 32}, {97, 300}, {0, 0}, false},
-    {"large pages", {1, 3}, {3, 7}, {1, 2}, {1, 8}, {2049, 40000}, {8, 32}, {513, 1500}, {0, 0}, false},
-    {"K and V past the caches, few rows", {1, 2}, {4, 8}, {2, 3}, {1, 1}, {27000, 31000}, {128, 160}, {0, 0}, {0, 0}, true},
-    {"K and V past the caches, some rows", {1, 1}, {4, 16}, {2, 3}, {2, 5}, {27000, 31000}, {128, 160}, {0, 0}, {0, 0}, true},
-    {"K and V past the caches, many rows", {1, 1}, {1, 2}, {4, 8}, {33, 96}, {6300, 9000}, {112, 144}, {0, 0}, {0, 0}, true},
-    {"a batch of long sequences", {9, 40}, {3, 7}, {1, 2}, {1, 2}, {1025, 4096}, {8, 32}, {0, 0}, {0, 0}, false},
+    {"rows past 8k", {1, 2}, {1, 3}, {1, 2}, {8193, 9000}, {2, 40}, {4, 16}, {0, 0}, {0, 0}, 0},
+    {"rows past 32k", {1, 1}, {1, 2}, {1, 1}, {32769, 60000}, {2, 12}, {2, 8}, {0, 0}, {0, 0}, 0},
+    {"rows past 64k", {1, 1}, {1, 2}, {1, 1}, {65560, 66000}, {2, 12}, {2, 8}, {0, 0}, {0, 0}, 0},
+    {"rows past 1M", {1, 1}, {1, 1}, {1, 1}, {1048600, 1048800}, {2, 3}, {1, 4}, {0, 0}, {0, 0}, 0},
+    {"rows of a group past 64k", {1, 1}, {47, 100}, {1, 2}, {1400, 2000}, {2, 12}, {2, 8}, {0, 0}, {0, 0}, 0},
+    {"rows of a group past 1M", {1, 1}, {101, 128}, {1, 1}, {10400, 12000}, {2, 3}, {1, 4}, {0, 0}, {0, 0}, 0},
+    {"rows of a batch past 64k", {33, 70}, {1, 3}, {1, 2}, {1990, 2500}, {2, 5}, {1, 4}, {0, 0}, {0, 0}, 0},
+    {"keys past 8k", {1, 3}, {3, 7}, {1, 3}, {1, 8}, {8193, 16384}, {8, 64}, {0, 0}, {0, 0}, 0},
+    {"keys past 32k, few rows", {1, 2}, {1, 7}, {1, 1}, {1, 2}, {32769, 60000}, {8, 32}, {0, 0}, {0, 0}, 0},
+    {"keys past 32k, many rows", {1, 1}, {1, 3}, {1, 1}, {9, 60}, {32769, 60000}, {4, 16}, {0, 0}, {0, 0}, 0},
+    {"keys past 64k, many rows", {1, 1}, {1, 3}, {1, 1}, {9, 60}, {65537, 70000}, {4, 16}, {0, 0}, {0, 0}, 0},
+    {"keys past 64k", {1, 1}, {1, 7}, {1, 1}, {1, 4}, {65537, 66000}, {8, 32}, {0, 0}, {0, 0}, 0},
+    {"keys past 1M", {1, 1}, {1, 2}, {1, 1}, {1, 1}, {1048600, 1049000}, {4, 8}, {0, 0}, {0, 0}, 0},
+    {"sequences past 256", {257, 600}, {1, 7}, {1, 3}, {1, 4}, {1, 40}, {4, 16}, {0, 0}, {0, 0}, 0},
+    {"sequences past 64k", {65560, 66000}, {1, 1}, {1, 1}, {1, 1}, {1, 3}, {1, 4}, {0, 0}, {0, 0}, 0},
+    {"heads past 256", {1, 3}, {1, 7}, {257, 600}, {1, 4}, {1, 40}, {4, 16}, {0, 0}, {0, 0}, 0},
+    {"heads past 64k", {1, 1}, {1, 1}, {65560, 66000}, {1, 1}, {1, 3}, {1, 4}, {0, 0}, {0, 0}, 0},
+    {"heads of a batch past 64k", {257, 300}, {1, 2}, {257, 300}, {1, 1}, {1, 3}, {1, 4}, {0, 0}, {0, 0}, 0},
+    {"sequences and heads past 64", {67, 80}, {1, 7}, {67, 80}, {1, 3}, {2, 8}, {1, 8}, {0, 0}, {0, 0}, 0},
+    {"rows and keys past 8k", {1, 1}, {1, 1}, {1, 1}, {8193, 9000}, {8193, 9000}, {4, 8}, {0, 0}, {1001, 2000}, 0},
+    {"many pages", {1, 3}, {1, 7}, {1, 2}, {1, 4}, {16385, 70000}, {4, 16}, {1, 7}, {0, 0}, 0},
+    {"pages that are no power of two", {2, 9}, {3, 7}, {1, 3}, {1, 3}, {4097, 9000}, {8, 32}, {97, 300}, {0, 0}, 0},
+    {"large pages", {1, 3}, {3, 7}, {1, 2}, {1, 8}, {2049, 40000}, {8, 32}, {513, 1500}, {0, 0}, 0},
+    {"K and V past the caches, few rows", {1, 1}, {1, 8}, {1, 2}, {1, 1}, {27000, 31000}, {128, 160}, {0, 0}, {0, 0}, 4},
+    {"K and V past the caches, some rows", {1, 1}, {4, 16}, {2, 3}, {2, 5}, {27000, 31000}, {128, 160}, {0, 0}, {0, 0}, 2},
+    {"K and V past the caches, many rows", {1, 1}, {1, 2}, {4, 8}, {33, 96}, {6300, 9000}, {112, 144}, {0, 0}, {0, 0}, 1},
+    {"a batch of long sequences", {9, 40}, {3, 7}, {1, 2}, {1, 2}, {1025, 4096}, {8, 32}, {0, 0}, {0, 0}, 0},
 };
 
 static int64_t draw(uint64_t seed, uint64_t stream, uint64_t index, struct range range)
@@ -69,11 +75,19 @@ static int64_t draw(uint64_t seed, uint64_t stream, uint64_t index, struct range
     return range.high == 0 ? 0 : bits % 4 == 0 ? range.low : range.low + random_below(bits >> 2, range.high - range.low);
 }
 
-static struct problem_sizes draw_sizes(const struct large *large, uint64_t seed, int tries)
+/* One of the parts of a range that are about as large. */
+static struct range part_of(struct range range, int part, int parts)
+{
+    const int64_t span = range.high - range.low + 1;
+    return (struct range){range.low + span * part / parts, range.low + span * (part + 1) / parts - 1};
+}
+
+static struct problem_sizes draw_sizes(const struct large *large, int part, uint64_t seed, int tries)
 {
     static const int64_t usual_dims[] = {64, 128, 32}; /* for kernels that take no others */
-    const struct range *ranges[] = {&large->batch, &large->group, &large->heads_kv, &large->rows,
-                                    &large->keys,  &large->dim,   &large->page,     &large->window_left};
+    const struct range group = large->parts ? part_of(large->group, part, large->parts) : large->group;
+    const struct range *ranges[] = {&large->batch, &group,      &large->heads_kv, &large->rows,
+                                    &large->keys,  &large->dim, &large->page,     &large->window_left};
     int64_t drawn[COUNT_OF(ranges)];
     for (int n = 0; n < COUNT_OF(ranges); n++)
         drawn[n] = draw(seed, SEED_SIZES, (uint64_t)n, *ranges[n]);
@@ -86,7 +100,7 @@ static struct problem_sizes draw_sizes(const struct large *large, uint64_t seed,
                                   .rows = drawn[3],
                                   .keys = drawn[4],
                                   .dim = drawn[5],
-                                  .dim_v = large->each_dtype ? draw(seed, SEED_SIZES, COUNT_OF(ranges), large->dim) : 0,
+                                  .dim_v = large->parts ? draw(seed, SEED_SIZES, COUNT_OF(ranges), large->dim) : 0,
                                   .page = drawn[6],
                                   .window_left = drawn[7],
                                   .full = full};
@@ -212,13 +226,24 @@ static void simplify(int row[COVERING_FIELDS], int tries)
         row[wide[n]] = 0;
 }
 
-/* `dtype` is a level of its field, or -1: any. */
-static bool draw_large(const struct cover_plan *plan, const struct problem_space *space, struct covering *covering, int n,
-                       int round, int dtype, struct cover_outcome *outcome)
+/* A problem of a line of the table. */
+struct turn {
+    int line, round, part;
+    int dtype; /* a level of its field, or -1: any */
+};
+
+static uint64_t turn_number(const struct cover_plan *plan, struct turn turn)
 {
+    return (uint64_t)(((turn.part * COVERING_LEVELS + turn.dtype + 1) * plan->large + turn.round) * COUNT_OF(larges) + turn.line);
+}
+
+static bool draw_large(const struct cover_plan *plan, const struct problem_space *space, struct covering *covering,
+                       struct turn turn, struct cover_outcome *outcome)
+{
+    const int dtype = turn.dtype;
     for (int tries = 0; tries < TRIES; tries++) {
-        uint64_t index = (uint64_t)(((dtype + 1) * plan->large + round) * COUNT_OF(larges) + n) * TRIES + (uint64_t)tries;
-        struct problem_sizes sizes = draw_sizes(&larges[n], random_bits(plan->seed, SEED_LARGE, index), tries);
+        uint64_t index = turn_number(plan, turn) * TRIES + (uint64_t)tries;
+        struct problem_sizes sizes = draw_sizes(&larges[turn.line], turn.part, random_bits(plan->seed, SEED_LARGE, index), tries);
         int row[COVERING_FIELDS];
         if (!covering_next(covering, row))
             return false;
@@ -240,19 +265,19 @@ static bool draw_large(const struct cover_plan *plan, const struct problem_space
         }
         if (problem_space_draw_sized(space, row, random_bits(plan->seed, SEED_VALUES, index), &sizes, MOST_ELEMENTS,
                                      &outcome->problem, &outcome->contents) &&
-            is_affordable(&outcome->problem) && shows_its_end(&outcome->problem, !sizes.window_left && (n + round) % 4 != 0))
+            is_affordable(&outcome->problem) &&
+            shows_its_end(&outcome->problem, !sizes.window_left && (turn.line + turn.round) % 4 != 0))
             return true;
     }
     return false;
 }
 
-static bool examine_large(const struct cover_plan *plan, const struct problem_space *space, struct covering *covering, int n,
-                          int round, int dtype, struct cover_summary *summary)
+static bool examine_large(const struct cover_plan *plan, const struct problem_space *space, struct covering *covering,
+                          struct turn turn, struct cover_summary *summary)
 {
-    uint64_t index = (uint64_t)(((dtype + 1) * plan->large + round) * COUNT_OF(larges) + n);
     struct cover_outcome outcome = {
-        .part = "large", .seed = cover_seed(plan->seed, SEED_INPUTS, index), .unjudged = plan->unjudged};
-    if (!draw_large(plan, space, covering, n, round, dtype, &outcome)) {
+        .part = "large", .seed = cover_seed(plan->seed, SEED_INPUTS, turn_number(plan, turn)), .unjudged = plan->unjudged};
+    if (!draw_large(plan, space, covering, turn, &outcome)) {
         summary->refused++;
         return true;
     }
@@ -263,6 +288,19 @@ static bool examine_large(const struct cover_plan *plan, const struct problem_sp
     return plan->report(plan->data, &outcome);
 }
 
+/* A line's problems of a round. */
+static bool examine_line(const struct cover_plan *plan, const struct problem_space *space, struct covering *covering, int line,
+                         int round, struct cover_summary *summary)
+{
+    const int parts = larges[line].parts, dtypes = field_levels(FIELD_dtype);
+    bool going = true;
+    for (int part = 0; part < parts && going; part++)
+        for (int dtype = 0; dtype < dtypes && going; dtype++)
+            if (!space->refused[FIELD_dtype][dtype])
+                going = examine_large(plan, space, covering, (struct turn){line, round, part, dtype}, summary);
+    return parts ? going : examine_large(plan, space, covering, (struct turn){line, round, 0, -1}, summary);
+}
+
 void cover_large(const struct cover_plan *plan, struct cover_summary *summary)
 {
     struct problem_space space;
@@ -270,12 +308,9 @@ void cover_large(const struct cover_plan *plan, struct cover_summary *summary)
     struct covering *covering = covering_make(&space.covering, random_bits(plan->seed, SEED_LARGE, 0));
     bool going = covering != NULL;
     for (int round = 0; round < plan->large; round++)
-        for (int n = 0; n < COUNT_OF(larges) && going; n++) {
-            progress("correctness: large sizes, %d of %d: %s", n + 1, COUNT_OF(larges), larges[n].name);
-            for (int dtype = larges[n].each_dtype ? 0 : -1; dtype < (larges[n].each_dtype ? field_levels(FIELD_dtype) : 0) && going;
-                 dtype++)
-                if (dtype < 0 || !space.refused[FIELD_dtype][dtype])
-                    going = examine_large(plan, &space, covering, n, round, dtype, summary);
+        for (int line = 0; line < COUNT_OF(larges) && going; line++) {
+            progress("correctness: large sizes, %d of %d: %s", line + 1, COUNT_OF(larges), larges[line].name);
+            going = examine_line(plan, &space, covering, line, round, summary);
         }
     covering_free(covering);
 }

@@ -183,7 +183,7 @@ static bool layout_agrees(int field, int layout, int other, int level)
  * row all the same. */
 static bool special_agrees(int special, int other, int level)
 {
-    enum { INF_IN_V = 2, INF_IN_BIAS = 5, NAN_BEHIND_BIAS = 6 };
+    enum { INF_IN_V = 2, INF_IN_BIAS = 5, NAN_BEHIND_BIAS = 6 }; /* and NaN in the bias */
     if (special <= INF_IN_V)
         return true;
     if (special >= INF_IN_BIAS && other == FIELD_bias_type && level == BIAS_NONE)
