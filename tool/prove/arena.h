@@ -11,6 +11,7 @@ struct arena {
     struct piece pieces[PLACE_COUNT];
     unsigned char *memory[2]; /* of the inputs, of the outputs */
     size_t size[2];
+    int alike;               /* bytes from the beginning of a page to every tensor; -1: each has a place of its own */
     int file[2];             /* for the worker; -1 once they have been sent */
     unsigned char *owned[2]; /* O, LSE: one byte an element of the extent, 1 if the problem writes it */
     int poison;              /* byte that the outputs were filled with, between elements too */
