@@ -61,8 +61,8 @@ struct source_coverage {
     uint64_t runs[COVERAGE_LANES];
     uint64_t news[COVERAGE_LANES];       /* the number of the run when a clause was last seen to run for the first time */
     uint64_t passed[COVERAGE_LANES];     /* problems that were not worth it after that */
-    double heavy[COVERAGE_LANES + 1];    /* seconds that problems took that are not light; the last: in source_coverage_try */
-    double slowness[COVERAGE_LANES + 1]; /* most seconds for a multiplication, in problems that are nearly heavy */
+    double heavy[COVERAGE_LANES + 1];    /* processor seconds of problems that are not light; the last: in source_coverage_try */
+    double slowness[COVERAGE_LANES + 1]; /* the most of them for a multiplication, in problems that are nearly heavy */
     bool asked_for;                      /* the suite is one that somebody has named: it runs, whatever it costs */
     char lost[700];                      /* why a worker is gone */
 };
@@ -355,12 +355,13 @@ static struct execution compute(struct source_coverage *coverage, int lane, stru
     struct execution execution;
     const int slot = 0;
     if (executor_load(worker, slot, inputs, &execution)) {
-        const double work = cover_work(&inputs->problem);
+        const double work = cover_work(&inputs->problem), begin = executor_processor_seconds(worker);
         execution = executor_run(worker, &slot, 1, EXECUTOR_DRAWN);
+        const double seconds = executor_processor_seconds(worker) - begin;
         if (work > LIGHT)
-            coverage->heavy[lane] += execution.seconds;
+            coverage->heavy[lane] += seconds;
         if (work > LIGHT / 10) /* else most of the time is not the kernel's */
-            coverage->slowness[lane] = fmax(coverage->slowness[lane], execution.seconds / work);
+            coverage->slowness[lane] = fmax(coverage->slowness[lane], seconds / work);
     }
     return execution;
 }
