@@ -210,6 +210,7 @@ static void compile_image(const char *folder, bool compared, struct emulated_ima
     char *compile[] = {text_of(compiler()),
                        text_of("-std=c++17"),
                        text_of("-O1"),
+                       text_of("-fexpensive-optimizations"), /* products and sums are fused, as the assembler of the GPU does */
                        text_of(compared ? "-fsanitize-undefined-trap-on-error" : "-g1"),
                        text_of("-w"),
                        text_of("-fPIC"),

@@ -3,8 +3,9 @@
  *
  * The covering array has the fields of the correctness gate; sizes are others. A problem of the emulated device costs by its tiles, not
  * by its elements, so the levels of sizes stand for places next to the ends of tiles: one row, a few, a tile less one, a tile, one more.
- * Most rows are for the smallest dim, every third for another one. In every second row one size is at or next to a number that the kernel
- * compares with (kernel_constants.h).
+ * Most rows are for the smallest dim, every third for another one. In three rows of eight one size is at or next to a number that the kernel
+ * compares with (kernel_constants.h), in one there are many keys, in windows and pages of all sizes: what is right with each alone may not be with
+ * two of them.
  */
 #include "emulation_problems.h"
 
@@ -238,6 +239,34 @@ static int choose_group(const struct emulation_problems *problems, uint32_t dtyp
     return count ? groups[chosen] : -1;
 }
 
+/* Many keys, of which a window begins anywhere, and pages of whole tiles and others. */
+static void put_at_many_keys(const struct problem_space *space, struct dice *dice, const struct cuda_configuration *image,
+                             int row[COVERING_FIELDS], struct problem_sizes *sizes)
+{
+    enum { CAUSAL_BR = 2, BR };
+    const int64_t kv = image->numbers[CUDA_TILE_KV], most = (int64_t)(MOST_ELEMENTS / 2) / (image->dim + 8);
+    sizes->batch = 1 + roll(dice, 2);
+    sizes->heads_kv = 1;
+    sizes->group = sizes->group < 3 ? sizes->group : 3;
+    sizes->rows = sizes->rows > 9 && roll(dice, 2) ? 1 + roll(dice, 5) : sizes->rows;
+    sizes->keys = kv * (4 + roll(dice, 16)) + 1 + roll(dice, kv);
+    sizes->keys = sizes->keys < most ? sizes->keys : most;
+    if (roll(dice, 2)) { /* of few rows it begins behind the first key if they are the last */
+        sizes->window_left = 1 + roll(dice, sizes->keys);
+        row[FIELD_mask] = CAUSAL_BR + (int)roll(dice, 2);
+    }
+    if (roll(dice, 2) && !space->refused[FIELD_page][1]) {
+        sizes->page = roll(dice, 2) ? kv << roll(dice, 3) : 8 * (1 + roll(dice, 8));
+        row[FIELD_packing] &= 1;
+        row[FIELD_page] = row[FIELD_page] ? row[FIELD_page] : 1;
+    }
+    sizes->full = roll(dice, 2);
+    if (sizes->full) {
+        row[FIELD_lengths] = 1;
+        row[FIELD_ends] = 0;
+    }
+}
+
 /* The next size at a number of the kernel that this image has problems for, if there is one: packed sequences and lengths are full then, and
  * keys are not packed where they are paged. */
 static void put_at_next_own(struct emulation_problems *problems, struct dice *dice, const struct cuda_configuration *image,
@@ -273,7 +302,9 @@ static bool next_covering(struct emulation_problems *problems, struct emulation_
                 draw_sizes(&dice, row, cuda_emulation_image(emulation, group, device), below, problems->proof->manifest);
             if (again == 3 && sizes.rows > 2)
                 sizes.rows = 2;
-            if (number % 2 && again < 3)
+            if (number % 8 == 3 && again < 3)
+                put_at_many_keys(&problems->space, &dice, cuda_emulation_image(emulation, group, device), row, &sizes);
+            else if (number % 2 && again < 3)
                 put_at_next_own(problems, &dice, cuda_emulation_image(emulation, group, device), below, row, &sizes);
             if (!problem_space_draw_sized(&problems->space, row, dice.seed, &sizes, MOST_ELEMENTS, &next->problem, &next->contents))
                 continue;
@@ -344,7 +375,18 @@ static void add_with(struct emulation_problems *problems, int device, int orders
     add(problems, text, device, orders);
 }
 
-enum { ROUND_RING, ROUND_GRID, ROUND_PIECES, ROUND_ODD_ROWS, ROUND_NOTHING, ROUND_FAR, ROUND_MOST_PIECES, ROUND_MANY, ROUNDS };
+enum {
+    ROUND_RING,
+    ROUND_GRID,
+    ROUND_PIECES,
+    ROUND_ODD_ROWS,
+    ROUND_NOTHING,
+    ROUND_FAR,
+    ROUND_MOST_PIECES,
+    ROUND_MANY,
+    ROUND_DRIFT,
+    ROUNDS
+};
 
 /* Features, each in a problem in which rings of stages and persistent grids go round: what is done in a later round, or in a buffer
  * that is used again, may be wrong with one of them alone. */
@@ -459,6 +501,19 @@ static void add_round(struct emulation_problems *problems, const struct cuda_con
         if (problems->proof->manifest->launch == ATTEST_LAUNCH_SPLIT || problems->proof->manifest->launch == ATTEST_LAUNCH_JOINED) {
             snprintf(base, sizeof base, "fwd:%s:b1:hq1:hkv1:sq1:skv%d:d%d", dtype, 40 * tile_kv + 5, image->dim);
             add_with(problems, device, EMULATION_COVERING_ORDERS, base, "");
+        }
+        if (n[CUDA_SPLIT_KEYS]) { /* pieces of a size of its own, which scores rise in, or do not */
+            snprintf(base, sizeof base, "fwd:%s:b1:h1:sq1:skv%" PRId64 ":d%d:invariant:lse", dtype,
+                     n[CUDA_SPLIT_KEYS] * (17 + (int64_t)(problems->proof->seed % 16)) + 5, image->dim);
+            add(problems, base, device, 1);
+            snprintf(base + strlen(base), sizeof base - strlen(base), ":alibi:br");
+            add_filled(problems, base, device, problems->proof->seed % 2 ? "slopes=large" : "slopes=mixed");
+        }
+        break;
+    case ROUND_DRIFT: /* the maximum stays for many blocks, and is so large that rounding it twice makes a difference */
+        if (image == problems->emulation->telling) {
+            snprintf(base, sizeof base, "fwd:%s:b1:h1:sq3:skv%d:d%d:scale=1000", dtype, 33 * tile_kv + 5, image->dim);
+            add_with(problems, device, 1, base, "");
         }
         break;
     case ROUND_MANY: /* more tiles, heads and sequences than a byte counts: of the first image alone, and in one order */
