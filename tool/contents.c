@@ -431,17 +431,23 @@ static void apply_special(int word, struct inputs *inputs, uint64_t seed)
 
 /* ---- arrays that are one ---------------------------------------------------------------------------------------------- */
 
-static bool k_is_like_v(const attest_problem *problem)
+/* V lies as K does, or is K's first head or sequence for all of them: then its array is the beginning of K's. */
+static bool v_is_in_k(const struct inputs *inputs)
 {
-    return problem->dim == problem->dim_v && memcmp(problem->stride_k, problem->stride_v, sizeof problem->stride_k) == 0;
+    const attest_problem *problem = &inputs->problem;
+    const ptrdiff_t k_at = (unsigned char *)inputs->k.at - inputs->k.base, v_at = (unsigned char *)inputs->v.at - inputs->v.base;
+    bool like = problem->dim == problem->dim_v && k_at == v_at && inputs->v.bytes <= inputs->k.bytes;
+    for (int n = 0; n < 3; n++)
+        like = like && (problem->stride_v[n] == problem->stride_k[n] || (problem->stride_v[n] == 0 && problem->stride_k[n] > 0));
+    return like;
 }
 
 /* Both keep an array of their own here, with the same contents; the tensors are one. */
 static void apply_shared(int word, struct inputs *inputs)
 {
     const attest_problem *problem = &inputs->problem;
-    if (word == SHARED_K_V && k_is_like_v(problem) && inputs->k.bytes == inputs->v.bytes) {
-        memcpy(inputs->v.base, inputs->k.base, inputs->k.bytes);
+    if (word == SHARED_K_V && v_is_in_k(inputs)) {
+        memcpy(inputs->v.base, inputs->k.base, inputs->v.bytes);
         inputs->tensors.v = inputs->tensors.k;
     }
     if (word == SHARED_CU_SEQLENS && inputs->cu_q && inputs->cu_kv &&

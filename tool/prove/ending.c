@@ -115,12 +115,14 @@ bool ending_report(struct executor *executor, char *text, size_t size)
     return false;
 }
 
-void ending_quote(struct executor *executor, struct execution *execution)
+void ending_quote(struct executor *executor, struct execution *execution, bool last_line)
 {
-    const char *printed = executor_printed(executor);
+    const char *printed = executor_printed(executor), *last = printed + strlen(printed);
     size_t used = strlen(execution->sentence);
     char line[200];
-    copy_line(printed, printed + strspn(printed, "\n"), line, sizeof line);
+    while (last > printed && last[-1] == '\n')
+        last--;
+    copy_line(printed, last_line ? last : printed + strspn(printed, "\n"), line, sizeof line);
     if (*line)
         snprintf(execution->sentence + used, sizeof execution->sentence - used, "; it printed: %s", line);
 }
@@ -228,5 +230,5 @@ void ending_describe(struct executor *executor, int status, struct execution *ex
     else
         ending_say(execution, EXECUTION_EXITED, "it left by itself, with exit status %d, in the middle of a request",
                    WEXITSTATUS(status));
-    ending_quote(executor, execution);
+    ending_quote(executor, execution, WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT); /* which says why last of all */
 }

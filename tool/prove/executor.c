@@ -120,7 +120,7 @@ static bool is_quiet(struct executor *executor, struct execution *execution)
     if (executor->printed_total <= most)
         return true;
     ending_say(execution, EXECUTION_GREEDY, "it prints without end: more than %lld KiB", (long long)(most >> 10));
-    ending_quote(executor, execution);
+    ending_quote(executor, execution, false);
     give_up_on(executor, execution);
     return false;
 }
@@ -133,7 +133,7 @@ static bool may_go_on(struct executor *executor, double waited, struct execution
     if (waited <= executor->seconds)
         return true;
     ending_say(execution, EXECUTION_HUNG, "it did not end within %g seconds", executor->seconds);
-    ending_quote(executor, execution);
+    ending_quote(executor, execution, false);
     give_up_on(executor, execution);
     return false;
 }
@@ -157,7 +157,7 @@ static bool await(struct executor *executor, void *answer, size_t size, double *
                 return false;
             }
             ending_say(execution, EXECUTION_INVALID, "it wrote on the socket that the worker speaks through: %zd bytes", got);
-            ending_quote(executor, execution);
+            ending_quote(executor, execution, false);
             give_up_on(executor, execution);
             return false;
         }
@@ -182,7 +182,7 @@ static bool is_silent(struct executor *executor, struct execution *execution)
     if (recv(executor->control, &stray, sizeof stray, MSG_DONTWAIT | MSG_PEEK) <= 0)
         return true;
     ending_say(execution, EXECUTION_INVALID, "it wrote on the socket that the worker speaks through: an answer came out of turn");
-    ending_quote(executor, execution);
+    ending_quote(executor, execution, false);
     give_up_on(executor, execution);
     return false;
 }
@@ -210,7 +210,7 @@ static bool exchange(struct executor *executor, const void *request, size_t requ
     if (told->kind == kind && told->number == asked->number && told->end <= EXECUTION_LACKING)
         return true;
     ending_say(execution, EXECUTION_INVALID, "it wrote on the socket that the worker speaks through: an answer came out of turn");
-    ending_quote(executor, execution);
+    ending_quote(executor, execution, false);
     give_up_on(executor, execution);
     return false;
 }

@@ -83,7 +83,7 @@ bool ending_report(struct executor *executor, char *text, size_t size);
 /* Makes text of the worker fit to be shown and stored: no control characters, and UTF-8. */
 void ending_clean(char *text);
 
-/* Appends to the sentence the first line that was printed, if anything was. */
-void ending_quote(struct executor *executor, struct execution *execution);
+/* Appends to the sentence the first line that was printed, or the last one, if anything was. */
+void ending_quote(struct executor *executor, struct execution *execution, bool last_line);
 
 #endif
