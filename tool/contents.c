@@ -431,14 +431,15 @@ static void apply_special(int word, struct inputs *inputs, uint64_t seed)
 
 /* ---- arrays that are one ---------------------------------------------------------------------------------------------- */
 
-/* V lies as K does, or is K's first head or sequence for all of them: then its array is the beginning of K's. */
+/* V lies as K does, or is K's first head for all of them: then its array is the beginning of K's. */
 static bool v_is_in_k(const struct inputs *inputs)
 {
     const attest_problem *problem = &inputs->problem;
     const ptrdiff_t k_at = (unsigned char *)inputs->k.at - inputs->k.base, v_at = (unsigned char *)inputs->v.at - inputs->v.base;
     bool like = problem->dim == problem->dim_v && k_at == v_at && inputs->v.bytes <= inputs->k.bytes;
     for (int n = 0; n < 3; n++)
-        like = like && (problem->stride_v[n] == problem->stride_k[n] || (problem->stride_v[n] == 0 && problem->stride_k[n] > 0));
+        like = like &&
+               (problem->stride_v[n] == problem->stride_k[n] || (n == 1 && problem->stride_v[n] == 0 && problem->stride_k[n] > 0));
     return like;
 }
 

@@ -442,9 +442,8 @@ static void set_strides(struct dice *dice, const int *row, bool padded, attest_p
     set_layout(dice, row[FIELD_layout_v], problem->stride_v, kv, problem->dim_v, packed_kv, padded);
     if (row[FIELD_shared] == SHARED_K_V) {
         memcpy(problem->stride_v, problem->stride_k, sizeof problem->stride_v);
-        const int one = paged ? 1 : (int)roll(dice, 4); /* sometimes V is that of the first head, or of the first sequence */
-        if (one < 2 && roll(dice, 2) && problem->stride_v[one] > 0)
-            problem->stride_v[one] = 0;
+        if (roll(dice, 2) && problem->stride_v[1] > 0) /* V of all heads is K of the first */
+            problem->stride_v[1] = 0;
     }
     if (problem->flags & ATTEST_LSE)
         set_layout(dice, row[FIELD_layout_lse], problem->stride_lse, q, 1, packed_q, false);
