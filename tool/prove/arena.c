@@ -7,7 +7,7 @@
  *                 for timing, of its elements alone;
  *   GUARD_END     at the very end, so that the first byte behind it cannot be touched;
  *   GUARD_START   at the very beginning;
- *   GUARD_DRAWN   as one of these, every other one between bands: whatever problem is run, nothing beyond a tensor can be counted on. In
+ *   GUARD_DRAWN   as one of these: whatever problem is run, nothing beyond a tensor can be counted on. In
  *                 one problem of six all lie alike.
  * What is left of a piece is filled with a byte that is drawn: for inputs most often 0xff, which makes NaN of any type. A kernel cannot
  * tell from any of it in which gate it runs.
@@ -113,16 +113,18 @@ static int draw_alike(enum guard guard, bool aligned)
     return guard == GUARD_DRAWN && bits % 6 == 0 ? offsets[(bits >> 8) % (aligned ? 2 : 3)] : -1;
 }
 
-static enum guard draw_guard(void)
+/* Bands show what is written beside a tensor; what is read behind it shows at the end of its pages alone. */
+static enum guard draw_guard(enum tensor_place place)
 {
-    static const enum guard drawn[4] = {GUARD_BANDS, GUARD_END, GUARD_BANDS, GUARD_START};
-    return drawn[draw() % 4];
+    static const enum guard inputs[] = {GUARD_BANDS, GUARD_END, GUARD_END, GUARD_START},
+                            outputs[] = {GUARD_BANDS, GUARD_END, GUARD_BANDS, GUARD_START};
+    return (place < PLACE_O ? inputs : outputs)[draw() % 4];
 }
 
 /* Lays a tensor of so many bytes at the end of its file. `at` is where its pointer is, from its first byte on. */
 static void lay(struct arena *arena, enum tensor_place place, enum guard asked, bool aligned, size_t bytes, int64_t at)
 {
-    const enum guard guard = asked != GUARD_DRAWN ? asked : arena->alike >= 0 ? GUARD_BANDS : draw_guard();
+    const enum guard guard = asked != GUARD_DRAWN ? asked : arena->alike >= 0 ? GUARD_BANDS : draw_guard(place);
     size_t page = (size_t)sysconf(_SC_PAGESIZE), *size = &arena->size[place >= PLACE_O];
     size_t before = guard != GUARD_BANDS ? 0
                     : arena->alike >= 0  ? (size_t)(BAND + arena->alike)
