@@ -152,6 +152,11 @@ static void exclude_refused(const struct problem_space *space, struct covering *
         covering_exclude(covering, fields, levels, count);
 }
 
+bool cover_compares_alone(const struct cover_plan *plan, const attest_problem *problem)
+{
+    return !plan->numbers_only && (!plan->device || problem->flags & ATTEST_INVARIANT);
+}
+
 static void draw_job(const struct cover_plan *plan, const struct problem_space *space, struct covering *covering, uint64_t number,
                      struct cover_job *job)
 {
@@ -165,8 +170,7 @@ static void draw_job(const struct cover_plan *plan, const struct problem_space *
     job->wanted = problem_space_draw(space, job->row, values, &outcome->problem, &outcome->contents);
     if (!job->wanted)
         exclude_refused(space, covering, job->row, values);
-    outcome->alone = !plan->numbers_only && number % AGAIN_EVERY == 1 && outcome->problem.batch > 0 &&
-                     (!plan->device || outcome->problem.flags & ATTEST_INVARIANT);
+    outcome->alone = number % AGAIN_EVERY == 1 && outcome->problem.batch > 0 && cover_compares_alone(plan, &outcome->problem);
 }
 
 void cover_array(const struct cover_plan *plan, struct cover_summary *summary)

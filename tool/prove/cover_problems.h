@@ -72,6 +72,9 @@ double cover_work(const attest_problem *problem);
 int64_t cover_examine(struct subject subject, struct cover_outcome *outcome, row_chooser *choose, int threads, const int *row,
                       bool *observed);
 
+/* Whether a sequence has to have the same bits alone: on a GPU only where the problem says so. */
+bool cover_compares_alone(const struct cover_plan *plan, const attest_problem *problem);
+
 /* A problem that is drawn, to be examined beside others. */
 struct cover_job {
     struct cover_outcome outcome;

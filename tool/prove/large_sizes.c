@@ -284,6 +284,15 @@ static bool draw_large(const struct cover_plan *plan, const struct problem_space
     return false;
 }
 
+static bool examine_and_count(const struct cover_plan *plan, struct cover_summary *summary, struct cover_outcome *outcome,
+                              row_chooser *choose)
+{
+    summary->rows_judged += cover_examine(plan->subject, outcome, choose, plan->threads, NULL, NULL);
+    summary->large += outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FAIL;
+    summary->refused += outcome->verdict == VERDICT_NOT_APPLICABLE;
+    return plan->report(plan->data, outcome);
+}
+
 static bool examine_large(const struct cover_plan *plan, const struct problem_space *space, struct covering *covering,
                           struct turn turn, struct cover_summary *summary)
 {
@@ -293,12 +302,9 @@ static bool examine_large(const struct cover_plan *plan, const struct problem_sp
         summary->refused++;
         return true;
     }
-    outcome.alone = !plan->numbers_only && outcome.problem.batch > 1 && (!plan->device || outcome.problem.flags & ATTEST_INVARIANT);
+    outcome.alone = outcome.problem.batch > 1 && cover_compares_alone(plan, &outcome.problem);
     bool all = cover_work(&outcome.problem) <= ALL_ROWS_WORK;
-    summary->rows_judged += cover_examine(plan->subject, &outcome, all ? NULL : cover_choose_rows, plan->threads, NULL, NULL);
-    summary->large += outcome.verdict == VERDICT_PASS || outcome.verdict == VERDICT_FAIL;
-    summary->refused += outcome.verdict == VERDICT_NOT_APPLICABLE;
-    return plan->report(plan->data, &outcome);
+    return examine_and_count(plan, summary, &outcome, all ? NULL : cover_choose_rows);
 }
 
 /* A line's problems of a round. */
@@ -333,10 +339,7 @@ static bool examine_declared(const struct cover_plan *plan, int round, struct co
                  30 + (int)(drawn[7] % 60), 30 + (int)(drawn[8] % 200));
         if (attest_problem_parse(text, &outcome.problem, NULL, 0) != ATTEST_OK || !taker_takes(plan->taker, &outcome.problem))
             continue;
-        summary->rows_judged += cover_examine(plan->subject, &outcome, NULL, plan->threads, NULL, NULL);
-        summary->large += outcome.verdict == VERDICT_PASS || outcome.verdict == VERDICT_FAIL;
-        summary->refused += outcome.verdict == VERDICT_NOT_APPLICABLE;
-        return plan->report(plan->data, &outcome);
+        return examine_and_count(plan, summary, &outcome, NULL);
     }
     return true;
 }
