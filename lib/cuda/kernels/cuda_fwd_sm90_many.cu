@@ -227,16 +227,6 @@ __device__ __forceinline__ void attend_block(const attest_cuda_args &args, const
     copy_next(args, maps, work, shared, base, stage, block);
 }
 
-// bf16 does not yet say which keys are copied: it is the image that is proven. (README.md, Limits)
-__device__ inline attest_span seen_and_copied(const attest_cuda_args &args, const Work &work)
-{
-#if ATTEST_DTYPE == 2 // ATTEST_F16
-    return seen_by_some(args, work.tile.sequence, work.keys.end);
-#else
-    return seen_by_some(args, work.tile.sequence);
-#endif
-}
-
 __device__ inline void attend(const attest_cuda_args &args, const attest_cuda_maps &maps, const Work &work, unsigned char *shared,
                               uint32_t base, int group, bool modified, float c, Rows &rows, Output &O)
 {
@@ -245,7 +235,7 @@ __device__ inline void attend(const attest_cuda_args &args, const attest_cuda_ma
     const Own own = {first_row,
                      attest_uniform(attest_row_visible(args, tile.sequence, row_in_sequence(args, last_row)).end),
                      seen_by_all(args, tile, first_row),
-                     seen_and_copied(args, work),
+                     seen_by_some(args, work.tile.sequence, work.keys.end),
                      c,
                      1 / c,
                      modified};
