@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,8 +120,21 @@ static int launch(int number, int order)
     return 0;
 }
 
-/* What it said is in `said`. */
-static int launch_apart(int number, int order, char *said, size_t size)
+/* From here on the process gets so many bytes more and then none. */
+static void limit_memory(rlim_t bytes)
+{
+    long pages[6] = {0};
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%ld %ld %ld %ld %ld %ld", &pages[0], &pages[1], &pages[2], &pages[3], &pages[4], &pages[5]) != 6)
+        abort();
+    fclose(file);
+    const rlim_t most = (rlim_t)pages[5] * (rlim_t)sysconf(_SC_PAGESIZE) + bytes;
+    if (setrlimit(RLIMIT_DATA, &(struct rlimit){most, most}) != 0)
+        abort();
+}
+
+/* What it said is in `said`. `memory`: how much it gets, or 0 for any. */
+static int launch_apart(int number, int order, rlim_t memory, char *said, size_t size)
 {
     int ends[2], status = 0;
     size_t used = 0;
@@ -131,6 +145,8 @@ static int launch_apart(int number, int order, char *said, size_t size)
     if (child == 0) {
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
+        if (memory)
+            limit_memory(memory);
         exit(launch(number, order));
     }
     close(ends[1]);
@@ -148,7 +164,7 @@ static void test_instructions(void)
     for (int n = 0; n < (int)(sizeof tests / sizeof *tests); n++)
         for (int order = 0; order < ORDERS && !tests[n].words; order++)
             if (tap_case("%s, %d blocks, order %d", tests[n].name, tests[n].blocks, order)) {
-                int status = launch_apart(n, order, said, sizeof said);
+                int status = launch_apart(n, order, 0, said, sizeof said);
                 tap_check(status == 0, "ends with %d: %s", status, said);
             }
 }
@@ -161,7 +177,7 @@ static void test_misuse(void)
         if (!tests[n].words || !tap_case("%s", tests[n].name))
             continue;
         for (int order = 0; order < ORDERS; order++) {
-            int status = launch_apart(n, order, said, sizeof said);
+            int status = launch_apart(n, order, 0, said, sizeof said);
             found = found || (status == 1 && strstr(said, "emulation: ") && strstr(said, tests[n].words));
             tap_check(status == 1, "order %d ends with %d: %s", order, status, said);
             memcpy(last, said, sizeof last);
@@ -170,9 +186,27 @@ static void test_misuse(void)
     }
 }
 
+/* What this machine lacks is no hazard of the kernel's, and is told apart: memory for the stacks, and for what is kept of each thread. */
+static void test_exhausted(void)
+{
+    static const rlim_t rooms[] = {(rlim_t)100 << 20, (rlim_t)258 << 20};
+    char said[8192];
+    int largest = 0;
+    for (int n = 0; n < (int)(sizeof tests / sizeof *tests); n++)
+        if (tests[n].blocks > tests[largest].blocks && !tests[n].words)
+            largest = n;
+    for (int n = 0; n < (int)(sizeof rooms / sizeof *rooms); n++)
+        if (tap_case("%s in %d MiB", tests[largest].name, (int)(rooms[n] >> 20))) {
+            int status = launch_apart(largest, 0, rooms[n], said, sizeof said);
+            tap_check(status == 1 && strstr(said, "emulation: EXHAUSTED there is not enough memory"), "ends with %d: %s", status,
+                      said);
+        }
+}
+
 int main(int argc, char **argv)
 {
-    static const struct tap_test all[] = {{"instructions", test_instructions}, {"misuse", test_misuse}};
+    static const struct tap_test all[] = {
+        {"instructions", test_instructions}, {"misuse", test_misuse}, {"exhausted", test_exhausted}};
     if (argc < 3) {
         fprintf(stderr, "usage: %s IMAGE.so DTYPE [OPTION...]\n", argv[0]);
         return 2;

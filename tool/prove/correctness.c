@@ -185,6 +185,8 @@ static void examine(struct state *state, struct subject subject, const attest_pr
             if (outcome->verdict != VERDICT_FAIL && !values)
                 judge_others(state, &exam, &outputs, outcome);
             snprintf(outcome->note, sizeof outcome->note, "%s", outcome->finding.what);
+            if (outcome->verdict == VERDICT_FAIL)
+                exam_run_again(&exam, subject, &outputs, outcome->note, sizeof outcome->note);
             state->worst = fmax(state->worst, outcome->finding.ratio);
             outcome->proves_nothing = outcome->verdict == VERDICT_INCONCLUSIVE;
             if (!values && outcome->verdict != VERDICT_FAIL)

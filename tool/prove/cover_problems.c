@@ -77,6 +77,8 @@ int64_t cover_examine(struct subject subject, struct cover_outcome *outcome, row
         if (outcome->verdict == VERDICT_PASS) {
             outcome->verdict = exam_judge(&exam, &outputs, &outcome->finding);
             snprintf(outcome->note, sizeof outcome->note, "%s", outcome->finding.what);
+            if (outcome->verdict == VERDICT_FAIL)
+                exam_run_again(&exam, subject, &outputs, outcome->note, sizeof outcome->note);
             judged = exam.judge.row_count;
             bool pure = outcome->verdict != VERDICT_PASS || !outcome->again || !subject.run_after ||
                         same_after_another(subject, &exam.inputs, &outputs, outcome->seed, outcome->note, sizeof outcome->note);

@@ -29,6 +29,9 @@ enum { MOST_IMAGES = 256, MOST_WORDS = 96, COMPILE_SECONDS = 240, LOG_SIZE = 1 <
 
 enum { SEED_PROCESSORS = 74 };
 
+/* Of the emulator, whose clocks grow with the square of the threads of a cluster: sixteen blocks of 384 threads take 2 to 5 GiB. */
+enum { EMULATOR_MEMORY_MB = 8192 };
+
 enum { IMAGE_TEXT, IMAGE_TAKEN, IMAGE_MADE };
 
 struct emulated_image {
@@ -467,8 +470,8 @@ struct executor *cuda_emulation_open(const struct proof *proof, const struct cud
                                  .emulated = true,
                                  .threads = 1,
                                  .guard = guard,
-                                 .seconds = proof->policy.call_seconds,
-                                 .memory = (int64_t)proof->policy.memory_mb << 20,
+                                 .seconds = 0, /* the usual ones: a shorter policy is meant for code that is not emulated */
+                                 .memory = (int64_t)EMULATOR_MEMORY_MB << 20,
                                  .environment = environment};
     return executor_open(&spec, execution);
 }
@@ -498,16 +501,16 @@ static void source_line(const char *image, const char *address, char *text, size
 }
 
 /* The line behind the last of the marks, as a sentence. */
-static bool find_line(struct executor *executor, const char *mark, char *text, size_t size, bool *unknown)
+static enum emulation_finding find_line(struct executor *executor, const char *mark, char *text, size_t size)
 {
-    static const char not_known[] = "UNKNOWN ";
+    static const char *const words[] = {[FINDING_UNKNOWN] = "UNKNOWN ", [FINDING_EXHAUSTED] = "EXHAUSTED "};
+    enum emulation_finding finding = FINDING_HAZARD;
     const char *found = strstr(executor_printed(executor), mark);
     for (const char *next = found; next; next = strstr(next + 1, mark))
         found = next;
     char line[2048], image[600] = "";
-    *unknown = false;
     if (!found)
-        return false;
+        return FINDING_NONE;
     snprintf(line, sizeof line, "%.*s", (int)strcspn(found + strlen(mark), "\n"), found + strlen(mark));
     char *open = strrchr(line, '[');
     if (open && line[strlen(line) - 1] == ']') {
@@ -515,10 +518,11 @@ static bool find_line(struct executor *executor, const char *mark, char *text, s
         open[open > line && open[-1] == ' ' ? -1 : 0] = '\0';
     }
     const char *from = line;
-    if (strncmp(line, not_known, sizeof not_known - 1) == 0) {
-        *unknown = true;
-        from += sizeof not_known - 1;
-    }
+    for (int n = FINDING_UNKNOWN; n < COUNT_OF(words); n++)
+        if (strncmp(line, words[n], strlen(words[n])) == 0) {
+            finding = (enum emulation_finding)n;
+            from += strlen(words[n]);
+        }
     size_t used = 0;
     text[0] = '\0';
     for (; *from && used + 1 < size; from++) {
@@ -534,18 +538,17 @@ static bool find_line(struct executor *executor, const char *mark, char *text, s
             text[used] = '\0';
         }
     }
-    return true;
+    return finding;
 }
 
-bool cuda_emulation_finding(struct executor *executor, char *text, size_t size, bool *unknown)
+enum emulation_finding cuda_emulation_finding(struct executor *executor, char *text, size_t size)
 {
-    return find_line(executor, "emulation: ", text, size, unknown);
+    return find_line(executor, "emulation: ", text, size);
 }
 
 bool cuda_emulation_torn(struct executor *executor, char *text, size_t size)
 {
-    bool unknown;
-    return find_line(executor, "torn: ", text, size, &unknown);
+    return find_line(executor, "torn: ", text, size) != FINDING_NONE;
 }
 
 void cuda_emulation_counts(struct executor *executor, int64_t *launches, int64_t *accesses)

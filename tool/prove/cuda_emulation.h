@@ -65,9 +65,10 @@ void cuda_emulation_code(const struct cuda_emulation *emulation, int group, char
 struct executor *cuda_emulation_open(const struct proof *proof, const struct cuda_emulation *emulation, int group, int compute,
                                      enum guard guard, struct execution *execution);
 
-/* What the emulated device said of a hazard, with lines of the source for addresses; false if it said nothing. *unknown: it met an
- * instruction that it does not have, and the text says where. */
-bool cuda_emulation_finding(struct executor *executor, char *text, size_t size, bool *unknown);
+/* What the emulated device said when it stopped, with lines of the source for addresses: of a hazard; of an instruction that it does not
+ * have; of memory that this machine lacks. FINDING_NONE: it said nothing. */
+enum emulation_finding { FINDING_NONE, FINDING_HAZARD, FINDING_UNKNOWN, FINDING_EXHAUSTED };
+enum emulation_finding cuda_emulation_finding(struct executor *executor, char *text, size_t size);
 
 /* Likewise what it noted of a product whose operands changed under it, which matters if the result is used. */
 bool cuda_emulation_torn(struct executor *executor, char *text, size_t size);

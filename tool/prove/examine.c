@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "runner.h"
+#include "same_bits.h"
 #include "values.h"
 
 bool exam_make(struct exam *exam, const attest_problem *problem, uint64_t seed, const struct value_set *values, int64_t rows,
@@ -115,6 +116,20 @@ enum verdict exam_judge(const struct exam *exam, const struct outputs *outputs, 
     snprintf(finding->what, sizeof finding->what, "on these inputs a wrong answer (%s) would pass too",
              exam->controls.names[first]);
     return VERDICT_INCONCLUSIVE;
+}
+
+void exam_run_again(const struct exam *exam, struct subject subject, const struct outputs *outputs, char *note, size_t note_size)
+{
+    struct outputs again = {0};
+    struct computed first = {&exam->inputs, outputs}, second = {&exam->inputs, &again};
+    char what[160], why[640];
+    const size_t used = strlen(note);
+    if (outputs_make(&again, &exam->inputs) &&
+        subject_run(subject, &exam->inputs, exam->digest, &again, NULL, why, sizeof why) == VERDICT_PASS &&
+        !same_bits(first, second, what, sizeof what))
+        snprintf(note + used, note_size - used, "; run again, %.140s: it is not written, or depends on what was in memory before",
+                 what);
+    outputs_free(&again);
 }
 
 static struct execution run_library(void *data, const struct inputs *inputs, struct outputs *outputs)

@@ -40,6 +40,10 @@ enum verdict subject_run(struct subject subject, const struct inputs *inputs, ui
  * wrong answer (a control) too. Rows that are not judged must at least be finite. */
 enum verdict exam_judge(const struct exam *exam, const struct outputs *outputs, struct finding *finding);
 
+/* Of outputs that are wrong: runs the subject again, into outputs that were poisoned with something else, and adds to the note if there are
+ * other bits. */
+void exam_run_again(const struct exam *exam, struct subject subject, const struct outputs *outputs, char *note, size_t note_size);
+
 /* A kernel of the library, in this process, as a subject. */
 struct library_kernel {
     const char *name;

@@ -253,14 +253,16 @@ static bool still_there(struct emulated_gate *gate, struct task *task, struct ex
                         const char *about)
 {
     char why[640], sentence[800];
-    bool unknown = false;
     if (execution_survived(execution))
         return true;
-    if (!cuda_emulation_finding(executor, why, sizeof why, &unknown))
+    const enum emulation_finding finding = cuda_emulation_finding(executor, why, sizeof why);
+    if (finding == FINDING_NONE)
         snprintf(why, sizeof why, "%s", execution->sentence);
-    gate->unknown = gate->unknown || unknown;
+    gate->unknown = gate->unknown || finding == FINDING_UNKNOWN;
     snprintf(sentence, sizeof sentence, "%s%s", about, why);
     fail(task, sentence);
+    if (finding == FINDING_EXHAUSTED)
+        task->verdict = VERDICT_INCONCLUSIVE;
     return false;
 }
 

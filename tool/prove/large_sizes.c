@@ -320,22 +320,28 @@ static bool examine_line(const struct cover_plan *plan, const struct problem_spa
     return parts ? going : examine_large(plan, space, covering, (struct turn){line, round, 0, -1}, summary);
 }
 
-/* Packed sequences that are far shorter than the problem says: products of its sizes are past 2^43, and there is little to compute. */
+/* Packed sequences that are far shorter than the problem says: products of its sizes are 2^42 to 2^46, and there is little to compute. A
+ * kernel may prepare as many keys as are declared, in a workspace that counts as memory it uses (memory_mb of the policy), so their number
+ * is limited by that, and rows make up for it. */
 static bool examine_declared(const struct cover_plan *plan, int round, struct cover_summary *summary)
 {
     static const char *const dtypes[] = {"f32", "bf16", "f16"};
+    static const int sizes[] = {4, 2, 2};
     static const int dims[] = {64, 128, 32, 40};
+    const int64_t most_prepared = (int64_t)1 << 30;
     for (int tries = 0; tries < TRIES; tries++) {
         uint64_t drawn[9];
         char text[160];
         for (int n = 0; n < COUNT_OF(drawn); n++)
             drawn[n] = random_bits(plan->seed, SEED_DECLARED, (uint64_t)(round * TRIES + tries) * COUNT_OF(drawn) + (uint64_t)n);
-        const int heads = 2 + (int)(drawn[0] % 8), group = 1 + (int)(drawn[1] % 3);
+        const int heads = 2 + (int)(drawn[0] % 8), group = 1 + (int)(drawn[1] % 3), batch = 2 + (int)(drawn[3] % 4),
+                  dtype = (int)(drawn[2] % 3), dim = dims[tries % COUNT_OF(dims)];
+        const int64_t most_keys = most_prepared / ((int64_t)batch * heads * 2 * dim * sizes[dtype]);
         struct cover_outcome outcome = {
             .part = "large", .seed = cover_seed(plan->seed, SEED_DECLARED, (uint64_t)round), .unjudged = plan->unjudged};
-        snprintf(text, sizeof text, "fwd:%s:b%d:hq%d:hkv%d:sq%d:skv%d:d%d%s:varlenq=%d:varlenkv=%d", dtypes[drawn[2] % 3],
-                 2 + (int)(drawn[3] % 4), heads * group, heads, 400000 + (int)(drawn[4] % 1600000),
-                 400000 + (int)(drawn[5] % 1600000), dims[tries % COUNT_OF(dims)], drawn[6] % 2 ? ":causal:br" : "",
+        snprintf(text, sizeof text, "fwd:%s:b%d:hq%d:hkv%d:sq%d:skv%lld:d%d%s:varlenq=%d:varlenkv=%d", dtypes[dtype], batch,
+                 heads * group, heads, 1600000 + (int)(drawn[4] % 2400000),
+                 (long long)(most_keys - (int64_t)(drawn[5] % (uint64_t)(most_keys / 4))), dim, drawn[6] % 2 ? ":causal:br" : "",
                  30 + (int)(drawn[7] % 60), 30 + (int)(drawn[8] % 200));
         if (attest_problem_parse(text, &outcome.problem, NULL, 0) != ATTEST_OK || !taker_takes(plan->taker, &outcome.problem))
             continue;

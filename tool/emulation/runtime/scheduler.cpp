@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdlib>
+#include <new>
 #include <set>
 #include <sys/mman.h>
 
@@ -91,6 +92,12 @@ void stop(const char *format, ...)
 void stop_unknown(const emulated_site &site, const char *what)
 {
     snprintf(stop_text, sizeof stop_text, "UNKNOWN %s:%d: %s", site.file, site.line, what);
+    stop_now();
+}
+
+void stop_exhausted(const char *what)
+{
+    snprintf(stop_text, sizeof stop_text, "EXHAUSTED there is not enough memory for %s of %zu threads", what, fibers.size());
     stop_now();
 }
 
@@ -525,7 +532,7 @@ static void set_up(int count, int threads)
         if (!fiber.stack) {
             void *stack = mmap(nullptr, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
             if (stack == MAP_FAILED)
-                stop("out of memory for the stacks of %zu threads", all);
+                stop_exhausted("the stacks");
             fiber.stack = (char *)stack;
         }
         fiber.started = fiber.held = false;
@@ -594,6 +601,8 @@ static void run_cluster(int count, int threads, bool again)
 
 bool launch_run(const Launch &asked, char *why, size_t size)
 {
+    static const std::new_handler at_first = std::set_new_handler([] { stop_exhausted("the clocks"); });
+    (void)at_first;
     launch = &asked;
     image = asked.image;
     shared_bytes = asked.shared + image->static_bytes;
@@ -627,7 +636,7 @@ bool launch_run(const Launch &asked, char *why, size_t size)
         }
     } catch (const Stopped &) {
         running = false;
-        if (strncmp(stop_text, "UNKNOWN ", 8) == 0)
+        if (strncmp(stop_text, "UNKNOWN ", 8) == 0 || strncmp(stop_text, "EXHAUSTED ", 10) == 0)
             snprintf(why, size, "%s", stop_text);
         else
             snprintf(why, size, "%s; %s, order '%s'", stop_text, thread_text(current).c_str(), schedule.name);
