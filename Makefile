@@ -72,10 +72,10 @@ $(BUILD)/obj/lib/context.o: ALL_CFLAGS += -DATTEST_BUILD_ID='"$(BUILD_ID)"'
 $(BUILD)/obj/lib/context.o: include/attest.h $(LIB_SRC) $(wildcard lib/cuda/kernels/*)
 $(BUILD)/obj/lib/cuda/table.o: ALL_CFLAGS += $(if $(CUDA_SRC),-DATTEST_CUDA_KERNELS)
 $(BUILD)/obj/lib/cuda/table.o: $(BUILD)/obj/cuda_stems
-$(BUILD)/obj/tool/embedded.o: ALL_CFLAGS += -DEMULATED_DRIVER='"$(EMULATED_DRIVER)"'
-$(BUILD)/obj/tool/embedded.o: $(EMULATED_DRIVER) $(wildcard tool/emulation/device/*) $(wildcard include/*.h include/attest/*.cuh suites/*.txt tool/render/*.css templates/*) lib/cuda/kernels/cuda_fwd_scalar.cu
+$(BUILD)/obj/tool/base/embedded.o: ALL_CFLAGS += -DEMULATED_DRIVER='"$(EMULATED_DRIVER)"'
+$(BUILD)/obj/tool/base/embedded.o: $(EMULATED_DRIVER) $(wildcard tool/emulation/device/*) $(wildcard include/*.h include/attest/*.cuh suites/*.txt tool/report/*.css templates/*) lib/cuda/kernels/cuda_fwd_scalar.cu
 
-# Kernels are compiled from the text that the gates compile, which is preprocessed with the flags of tool/prove/build.c and no others: no
+# Kernels are compiled from the text that the gates compile, which is preprocessed with the flags of tool/build/build.c and no others: no
 # macro tells the library's build from the one that is proven. The entry function is for the gates alone, and becomes local.
 KERNEL_TEXT_FLAGS := -std=c11 -D_GNU_SOURCE -DATTEST_STANDALONE -O3 -fPIC -Iinclude
 $(BUILD)/obj/lib/cpu/cpu_fwd_%.o: lib/cpu/cpu_fwd_%.c Makefile
@@ -106,8 +106,8 @@ $(EMULATED_DRIVER): $(if $(HAS_CXX),$(EMULATION_OBJ))
 # A program reads the manifests and writes a makefile with a rule for each image, and then a table with all of them embedded. Both
 # are done every time, under a lock, and leave files alone that stay the same.
 IMAGES_PROGRAM := $(CUDA_IMAGES)/cuda_images
-IMAGES_SRC := scripts/cuda_images.c $(addprefix tool/prove/cuda_,manifest.c expression.c configure.c resources.c image.c)
-$(IMAGES_PROGRAM): $(IMAGES_SRC) $(wildcard tool/prove/cuda_*.h tool/prove/cuda_limits.def tool/prove/cuda_purity.def) include/attest_kernel_cuda.h
+IMAGES_SRC := scripts/cuda_images.c $(addprefix tool/cuda/cuda_,manifest.c expression.c configure.c resources.c image.c) tool/base/nearest_word.c
+$(IMAGES_PROGRAM): $(IMAGES_SRC) $(wildcard tool/cuda/*.h tool/cuda/*.def) include/attest_kernel_cuda.h
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  HOSTCC  $@")
 	$(Q)$(HOSTCC) -std=c11 -D_GNU_SOURCE -O1 -Iinclude -Itool $(IMAGES_SRC) -ljansson -o $@
@@ -168,6 +168,7 @@ $(BUILD)/tests/test_allocations $(BUILD)/tests/test_cuda_calls: LDFLAGS += -Wl,-
 # Tests of the workbench's own modules: with everything of the workbench but its main().
 TOOL_TESTS := $(patsubst tests/tool/%.c,$(BUILD)/tests/tool/%,$(wildcard tests/tool/test_*.c))
 $(BUILD)/obj/tests/tool/%.o: ALL_CFLAGS += -Itool -Itests
+$(BUILD)/obj/tests/fuzz_npy.o: ALL_CFLAGS += -Itool
 $(TOOL_TESTS): $(BUILD)/tests/tool/%: $(BUILD)/obj/tests/tool/%.o $(filter-out %/main.o,$(call obj,$(TOOL_SRC))) $(BUILD)/obj/tests/tap.o $(STATIC)
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  LD  $@")

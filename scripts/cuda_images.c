@@ -9,9 +9,9 @@
  * images. What is embedded is each of them in a .fatbin, the toolkit's container: the driver takes it in their place, and it is a
  * fifth of the size.
  */
-#include "prove/cuda_flags.h"
-#include "prove/cuda_image.h"
-#include "prove/cuda_manifest.h"
+#include "build/cuda_flags.h"
+#include "cuda/cuda_image.h"
+#include "cuda/cuda_manifest.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,13 +22,6 @@
 enum { MOST_IMAGES = 512 };
 
 /* What the reader of manifests needs of the rest of the workbench. */
-const char *nearest_word(const char *word, const char *const *words, int count);
-const char *nearest_word(const char *word, const char *const *words, int count)
-{
-    (void)word, (void)words, (void)count;
-    return NULL;
-}
-
 void json_put(json_t *object, const char *key, json_t *value);
 void json_put(json_t *object, const char *key, json_t *value)
 {
@@ -132,7 +125,7 @@ static void compile_write(const char *path, const struct files *from, const char
     printf("%s:", path);
     for (int i = 0; i < from->count; i++)
         printf(" %s", from->paths[i]);
-    printf(" tool/prove/cuda_flags.h\n\t@echo \"  NVCC $(@F)\"\n"
+    printf(" tool/build/cuda_flags.h\n\t@echo \"  NVCC $(@F)\"\n"
            "\t$(Q)$(NVCC) %s -%s $< -o $@.part > $@.log 2>&1 || { cat $@.log; false; }\n\t$(Q)mv $@.part $@\n",
            options, kind);
 }

@@ -5,7 +5,7 @@ set -u
 folder=${1:?cuda_tools.sh needs a folder}
 tools="cuobjdump nvdisasm"
 
-# Where attest looks for tools: tool/prove/cuda_compile.c.
+# Where attest looks for tools: tool/build/cuda_compile.c.
 found() {
     command -v "$1" > /dev/null && return
     for path in /usr/local/cuda/bin/"$1" /usr/local/cuda-*/bin/"$1" "$folder/bin/$1"; do

@@ -26,10 +26,10 @@ header=$(ls /usr/local/cuda*/include/cuda_occupancy.h "$(dirname "$(dirname "$(c
     2> /dev/null | head -n 1)
 if [ -n "$header" ]; then
     check "the resource model compiles with cuda_occupancy.h" "$CC" -std=c11 -O2 -I"$(dirname "$header")" -Itool tests/tool/occupancy.c \
-        tool/prove/cuda_resources.c -o "$work/occupancy"
+        tool/cuda/cuda_resources.c -o "$work/occupancy"
     check "and agrees with it everywhere" "$work/occupancy"
-    sed 's/CUDA_LIMITS(sm_89, 89, sm_80, 100, 99, 48, 24, 0)/CUDA_LIMITS(sm_89, 89, sm_80, 100, 99, 48, 32, 0)/' tool/prove/cuda_limits.def > "$work/cuda_limits.def"
-    cp tool/prove/cuda_resources.c tool/prove/cuda_resources.h "$work/"
+    sed 's/CUDA_LIMITS(sm_89, 89, sm_80, 100, 99, 48, 24, 0)/CUDA_LIMITS(sm_89, 89, sm_80, 100, 99, 48, 32, 0)/' tool/cuda/cuda_limits.def > "$work/cuda_limits.def"
+    cp tool/cuda/cuda_resources.c tool/cuda/cuda_resources.h "$work/"
     $CC -std=c11 -O2 -I"$(dirname "$header")" -Itool tests/tool/occupancy.c "$work/cuda_resources.c" -o "$work/occupancy"
     check_exit 1 "a wrong number in the table is noticed" "$work/occupancy"
 else

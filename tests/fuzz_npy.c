@@ -1,8 +1,8 @@
 /* Fuzzer of the .npy parser: whatever it accepts lies within the bytes, with a shape whose product is the count. */
 #include "fuzz_main.h"
 
-#include "../tool/npy.c"
-#include "../tool/regular_file.c"
+#include "../tool/data/npy.c"
+#include "../tool/base/regular_file.c"
 
 static void demand(int condition)
 {

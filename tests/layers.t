@@ -10,7 +10,7 @@ includes() {
 # Headers of lib/ by their base name, to recognise them however they are written.
 find lib -name '*.h' -o -name '*.def' | sed 's|.*/||' | sort -u > "$work/lib_headers"
 
-includes tool/*.c tool/*.h tool/*/*.c tool/*/*.h | while read -r file header; do
+includes tool/*/*.c tool/*/*.h | while read -r file header; do
     base=$(basename "$header")
     [ "$header" != attest.h ] || continue
     ! [ -e "tool/$header" ] && ! [ -e "$(dirname "$file")/$header" ] || continue
@@ -19,6 +19,24 @@ includes tool/*.c tool/*.h tool/*/*.c tool/*/*.h | while read -r file header; do
 done > "$work/log"
 [ ! -s "$work/log" ]
 result $? "tool/ includes <attest.h>, its own headers and the system's"
+
+# The folders of the workbench, from the lowest to the highest: a file includes its own folder and those that stand before it here.
+layers="base data evidence cuda emulation run build judge theory gates verify evolve mutate report cli"
+includes tool/*/*.c tool/*/*.h | while read -r file header; do
+    own=$(echo "$file" | cut -d/ -f2)
+    [ -e "tool/$own/$header" ] && continue
+    [ -e "tool/$header" ] || continue
+    for layer in $layers; do
+        [ "$layer" != "$own" ] || { echo "$file ($own) includes $header, which is above it"; break; }
+        case $header in "$layer"/*) break ;; esac
+    done
+done > "$work/log"
+for folder in tool/*/; do
+    case " $layers " in *" $(basename "$folder") "*) ;; *) echo "$folder is in no layer" ;; esac
+done >> "$work/log"
+find tool -maxdepth 1 -type f >> "$work/log"
+[ ! -s "$work/log" ]
+result $? "the folders of tool/ are a graph: each includes only what is below it"
 
 includes tests/*.c tests/*.h | while read -r file header; do
     base=$(basename "$header")

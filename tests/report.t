@@ -102,7 +102,7 @@ has '1234567'
 has 'the kernel needs amx, which this machine does not have'
 [ "$(grep -c '<path class="heat' "$work/page.html")" -ge 1 ] && [ "$(grep -o '<circle class="point"' "$work/page.html" | wc -l)" = 8 ]
 result $? "it has the map of the error, and eight points under two rooflines"
-check "text has contrast, light and dark" $look style tool/render/report.css
+check "text has contrast, light and dark" $look style tool/report/report.css
 
 # ---- TAP, JUnit, SARIF ----------------------------------------------------------------------------------------------------------
 report good --format tap > "$work/good.tap"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# image.sh KERNEL.cu DTYPE FOLDER: compiles a kernel for the emulated device to FOLDER/image.so, as tool/prove/cuda_emulation.c does,
+# image.sh KERNEL.cu DTYPE FOLDER: compiles a kernel for the emulated device to FOLDER/image.so, as tool/gates/cuda_emulation.c does,
 # with the driver beside it. From the root of the repository, after make; tests/emulated_instructions.t runs it.
 set -eu
 kernel=$1 dtype=$2 folder=$3

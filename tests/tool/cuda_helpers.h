@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "prove/cuda_build.h"
-#include "random.h"
+#include "gates/cuda_build.h"
+#include "base/random.h"
 #include "tap.h"
 
 static char folder[64]; /* a scratch folder of this run */

@@ -11,15 +11,15 @@
 
 #include "evidence/continuation.h"
 #include "evidence/decision.h"
-#include "evidence/digest.h"
+#include "base/digest.h"
 #include "evidence/objects.h"
 #include "evidence/statement.h"
-#include "prove/build.h"
-#include "prove/candidate.h"
-#include "prove/gate.h"
-#include "report.h"
+#include "build/build.h"
+#include "build/candidate.h"
+#include "gates/gate.h"
+#include "base/report.h"
 #include "tap.h"
-#include "prove/cuda_compile.h"
+#include "build/cuda_compile.h"
 
 struct recipe {
     const char *kernel, *device; /* device class */

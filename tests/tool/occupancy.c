@@ -5,7 +5,7 @@
 #include <cuda_occupancy.h>
 #include <stdio.h>
 
-#include "prove/cuda_resources.h"
+#include "cuda/cuda_resources.h"
 
 static int theirs(const struct cuda_limits *limits, const struct cuda_use *use)
 {

@@ -4,7 +4,7 @@
 #ifndef PLANTED_H
 #define PLANTED_H
 
-#include "prove/executor.h"
+#include "run/executor.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@
 #include "evidence/postmortem.h"
 #include "evidence/statement.h"
 #include "make_record.h"
-#include "random.h"
+#include "base/random.h"
 #include "tap.h"
 
 /* ---- the decision matrix -------------------------------------------------------------------------------------------------------

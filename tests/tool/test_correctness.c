@@ -3,13 +3,13 @@
  * sentence says what it was. The folder ATTEST_TEST_KERNELS has offset_in_int.so (kernels/offset_in_int.c); tests/correctness.t makes
  * it.
  */
-#include "prove/correctness.h"
-#include "prove/examine.h"
-#include "prove/far_strides.h"
-#include "prove/relations.h"
-#include "prove/values.h"
-#include "prove/worker.h"
-#include "random.h"
+#include "gates/correctness.h"
+#include "judge/examine.h"
+#include "run/far_strides.h"
+#include "theory/relations.h"
+#include "judge/values.h"
+#include "run/worker.h"
+#include "base/random.h"
 #include "tap.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /*
  * test_coverage.c - the text with a line for each clause (clause_lines.h): what a line is, and where it says that it comes from.
  */
-#include "prove/clause_lines.h"
+#include "build/clause_lines.h"
 
 #include <stdio.h>
 #include <string.h>

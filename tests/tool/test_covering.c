@@ -2,10 +2,10 @@
  * The problems that the correctness gate draws by itself: the table of fields has everything that a problem has, the array covers every
  * triple that it can, also of kernels that take aligned rows alone, and the numbers of a text are found.
  */
-#include "prove/covering.h"
-#include "prove/kernel_constants.h"
-#include "prove/problem_space.h"
-#include "random.h"
+#include "theory/covering.h"
+#include "build/kernel_constants.h"
+#include "theory/problem_space.h"
+#include "base/random.h"
 #include "tap.h"
 
 #include <math.h>

@@ -1,10 +1,10 @@
 /*
  * Kernels that are wrong under one condition, on one field or two, are found by some problem that the correctness gate draws by itself.
  */
-#include "prove/cover_problems.h"
-#include "prove/examine.h"
-#include "prove/kernel_constants.h"
-#include "random.h"
+#include "theory/cover_problems.h"
+#include "judge/examine.h"
+#include "build/kernel_constants.h"
+#include "base/random.h"
 #include "tap.h"
 
 #include <math.h>

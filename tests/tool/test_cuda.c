@@ -5,12 +5,12 @@
  */
 #include "cuda_helpers.h"
 #include "evidence/objects.h"
-#include "prove/cuda_expression.h"
-#include "prove/cuda_index.h"
-#include "prove/cuda_product.h"
-#include "prove/cuda_profiler.h"
-#include "prove/cuda_sanitizer.h"
-#include "prove/cuda_tools.h"
+#include "cuda/cuda_expression.h"
+#include "cuda/cuda_index.h"
+#include "build/cuda_product.h"
+#include "gates/cuda_profiler.h"
+#include "gates/cuda_sanitizer.h"
+#include "gates/cuda_tools.h"
 
 /* ---- expressions ------------------------------------------------------------------------------------------------------------- */
 

@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 
 #include "cuda_helpers.h"
-#include "evidence/digest.h"
-#include "prove/cuda_index.h"
-#include "prove/cuda_product.h"
+#include "base/digest.h"
+#include "cuda/cuda_index.h"
+#include "build/cuda_product.h"
 
 static bool have_compiler(void)
 {

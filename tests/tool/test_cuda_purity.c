@@ -2,15 +2,15 @@
  * Tests of the rule that a CUDA kernel is a function of its arguments: instructions that are refused with their reason, neighbours of
  * them that are not, and what a source could hide from its image. No compiler is needed.
  */
-#include "prove/cuda_purity.h"
+#include "cuda/cuda_purity.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "prove/cuda_listing.h"
-#include "prove/cuda_source.h"
+#include "build/cuda_listing.h"
+#include "build/cuda_source.h"
 #include "tap.h"
 
 /* One instruction in a listing; `says` is part of the sentence, NULL if it is allowed. */

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device_arrays.h"
-#include "inputs.h"
-#include "prove/cuda_index.h"
-#include "prove/executor.h"
-#include "prove/worker.h"
+#include "run/device_arrays.h"
+#include "data/inputs.h"
+#include "cuda/cuda_index.h"
+#include "run/executor.h"
+#include "run/worker.h"
 #include "tap.h"
 
 static bool make(const char *text, struct inputs *inputs, struct outputs *outputs)

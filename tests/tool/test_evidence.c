@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "evidence/audit.h"
-#include "evidence/audit_speed.h"
+#include "verify/audit.h"
+#include "verify/audit_speed.h"
 #include "evidence/decision.h"
 #include "evidence/dsse.h"
 #include "evidence/evidence_folder.h"
@@ -20,8 +20,8 @@
 #include "evidence/objects.h"
 #include "evidence/store.h"
 #include "make_record.h"
-#include "random.h"
-#include "statistics.h"
+#include "base/random.h"
+#include "data/statistics.h"
 #include "tap.h"
 
 /* ---- digests and canonical form ------------------------------------------------------------------------------------------------

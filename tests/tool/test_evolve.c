@@ -16,8 +16,8 @@
 #include "evidence/store.h"
 #include "evolve/ledger.h"
 #include "evolve/search.h"
-#include "random.h"
-#include "statistics.h"
+#include "base/random.h"
+#include "data/statistics.h"
 #include "tap.h"
 
 static const struct problem_list no_problems;

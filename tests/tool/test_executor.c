@@ -14,10 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "prove/executor.h"
-#include "prove/same_bits.h"
-#include "prove/worker.h"
-#include "runner.h"
+#include "run/executor.h"
+#include "data/same_bits.h"
+#include "run/worker.h"
+#include "run/runner.h"
 
 static char folder[4096], image[4200], no_entry[4200];
 

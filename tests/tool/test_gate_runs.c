@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "prove/gate.h"
-#include "prove/measure.h"
-#include "prove/pick.h"
-#include "prove/worker.h"
+#include "gates/gate.h"
+#include "gates/measure.h"
+#include "gates/problem_pick.h"
+#include "run/worker.h"
 
 static const char *const suite[] = {
     "fwd:f32:b2:hq4:hkv2:sq17:skv40:d16:dv24:causal:br:wl=30:softcap=15:alibi:bias:lse",

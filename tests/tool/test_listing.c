@@ -2,16 +2,16 @@
  * Tests of the reader of machine code (cuda_listing.h): a small listing with a write that comes too early, and what becomes of it; then
  * the images of the library, in which there is none, and which are functions of their arguments.
  */
-#include "prove/cuda_listing.h"
+#include "build/cuda_listing.h"
 
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "prove/build.h"
-#include "prove/cuda_compile.h"
-#include "prove/cuda_purity.h"
+#include "build/build.h"
+#include "build/cuda_compile.h"
+#include "cuda/cuda_purity.h"
 #include "tap.h"
 
 enum { ROOM = 32 << 20 };

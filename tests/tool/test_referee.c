@@ -1,15 +1,15 @@
 /*
- * Tests of what keeps timing honest: fresh inputs (feed.h), and the referee that compares what two kernels wrote. The outputs are
+ * Tests of what keeps timing honest: fresh inputs (timed_inputs.h), and the referee that compares what two kernels wrote. The outputs are
  * those of a kernel of the library, spoilt in the ways in which a kernel that wants to look fast would spoil them.
  */
-#include "prove/referee.h"
+#include "gates/referee.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner.h"
+#include "run/runner.h"
 #include "tap.h"
 
 static const char *const problems[] = {

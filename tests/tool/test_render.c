@@ -14,11 +14,11 @@
 
 #include "evidence/statement.h"
 #include "evidence/store.h"
-#include "random.h"
-#include "render/fields.h"
-#include "render/html.h"
-#include "render/render.h"
-#include "render/writer.h"
+#include "base/random.h"
+#include "report/fields.h"
+#include "report/html.h"
+#include "report/render.h"
+#include "report/writer.h"
 #include "tap.h"
 
 static const char *const formats[] = {"html", "tap", "junit", "sarif"};

@@ -6,9 +6,9 @@
 
 #include <unistd.h>
 
-#include "npy.h"
-#include "prove/stages.h"
-#include "runner.h"
+#include "data/npy.h"
+#include "theory/stages.h"
+#include "run/runner.h"
 #include "tap.h"
 
 enum { S = STAGE_S, MASK = STAGE_MASK, P = STAGE_P, NORM = STAGE_NORMALISATION, RESC = STAGE_RESCALE, PV = STAGE_PV };

@@ -3,15 +3,15 @@
  * simulation. The noise model of the simulations is that of simulated_clock: 0.4 % log-normal samples, a clock that drifts by 1 %
  * over 400 calls, spikes of 8 % in one sample of a hundred.
  */
-#include "statistics.h"
+#include "data/statistics.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "prove/gate.h"
-#include "random.h"
+#include "gates/gate.h"
+#include "base/random.h"
 #include "statistics_values.h"
 #include "tap.h"
 
@@ -22,7 +22,7 @@ static const uint64_t fixed_seed = 1;
 
 static const struct policy policy = {
 #define POLICY(name, value, text) value,
-#include "prove/policy.def"
+#include "evidence/policy.def"
 #undef POLICY
 };
 

@@ -17,7 +17,7 @@
 
 #include "evidence/member.h"
 #include "make_record.h"
-#include "random.h"
+#include "base/random.h"
 
 static void test_runs(void)
 {

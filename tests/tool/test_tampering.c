@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "evidence/audit.h"
+#include "verify/audit.h"
 #include "evidence/continuation.h"
 #include "evidence/dsse.h"
 #include "evidence/evidence_folder.h"
@@ -17,7 +17,7 @@
 #include "evidence/statement.h"
 #include "evidence/store.h"
 #include "make_record.h"
-#include "random.h"
+#include "base/random.h"
 #include "tap.h"
 
 /* ---- order, folder and fuzz ------------------------------------------------------------------------------------------------ */

@@ -6,7 +6,7 @@
  * merged two statements may have the same number; then the time decides, and then the name of the file.
  */
 #include "champions.h"
-#include "digest.h"
+#include "base/digest.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef ATTEST_CHAMPIONS_H
 #define ATTEST_CHAMPIONS_H
 
-#include "tool.h"
+#include "base/session.h"
 
 /* The class of this machine, such as "cpu-avx512bf16" (the best feature that is enabled); or of a GPU ("cuda", "cuda:1"; NULL: the
  * CPU), such as "nvidia-h200", and "nvidia-unknown" where there is none. */

@@ -12,7 +12,7 @@
 
 #include "decision.h"
 #include "member.h"
-#include "prove/policy_number.h"
+#include "policy_number.h"
 #include "statement.h"
 
 static const struct {
@@ -21,14 +21,9 @@ static const struct {
     int came, cpu, cuda;
 } rules[] = {
 #define GATE(name, needed, came, cpu, cuda, claim) {#name, needed, came, cpu, cuda},
-#include "prove/gates.def"
+#include "gates.def"
 #undef GATE
 };
-
-static const json_t *predicate_of(const json_t *entry)
-{
-    return json_object_get(json_object_get(entry, "statement"), "predicate");
-}
 
 static json_int_t sequence_of(const json_t *record)
 {
@@ -69,7 +64,7 @@ json_t *continuation_add(const json_t *base, const json_t *record)
 /* NULL if the entry can be continued by the record, else what speaks against it. */
 static const char *objection(const json_t *entry, const json_t *record)
 {
-    const json_t *earlier = predicate_of(entry);
+    const json_t *earlier = statement_predicate(entry);
     const char *image = text_at(json_object_get(earlier, "candidate"), "image");
     if (!entry || json_object_get(entry, "problem") || json_array_size(json_object_get(entry, "findings")) > 0)
         return "it continues a record that is not there or not in order";
@@ -88,7 +83,7 @@ static const char *objection(const json_t *entry, const json_t *record)
 
 json_t *continuation_combine(const json_t *statements, const json_t *entry, char *why, size_t why_size)
 {
-    const json_t *record = predicate_of(entry);
+    const json_t *record = statement_predicate(entry);
     const char *continues = text_at(record, "continues");
     if (!json_object_get(record, "continues"))
         return continuation_add(NULL, record);
@@ -155,47 +150,4 @@ void continuation_sentence(const json_t *combined, const json_t *missing, char *
     size_t used = strlen(text);
     if (count)
         snprintf(text + used, size - used, " of policy %d not run", POLICY_NUMBER);
-}
-
-/* ---- what can be continued ------------------------------------------------------------------------------------------------- */
-
-/* Whether a proof of the kernel on the device class. */
-static bool is_about(const json_t *entry, const char *kernel, const char *device, const char *word)
-{
-    const json_t *record = predicate_of(entry);
-    return !json_object_get(entry, "problem") && text_is(json_object_get(entry, "statement"), "predicateType", PREDICATE_PROOF) &&
-           text_is(record, "kernel", kernel) && text_is(record, "word", word) &&
-           text_is(json_object_get(record, "device"), "class", device);
-}
-
-const json_t *continuation_base(struct audit *audit, const char *kernel, const char *device, const char *word, json_t **combined,
-                                char *why, size_t why_size)
-{
-    const json_t *newest = NULL;
-    json_t *entry, *findings = json_array();
-    char sentence[1024] = "";
-    size_t index;
-    *combined = NULL;
-    snprintf(why, why_size, "it has no record on %s", device);
-    json_array_foreach(audit->statements, index, entry)
-    {
-        if (is_about(entry, kernel, device, word) &&
-            (!newest || sequence_of(predicate_of(entry)) > sequence_of(predicate_of(newest))))
-            newest = entry;
-    }
-    const json_t *record = predicate_of(newest);
-    if (newest) {
-        enum sameness sameness = audit_sources(audit, record, sentence, sizeof sentence);
-        audit_statement(audit, newest, findings);
-        if (sameness != SAME_SOURCES && sameness != SAME_IMAGE)
-            snprintf(why, why_size, "%s", sentence);
-        else if (text_is(record, "verdict", "REJECTED"))
-            snprintf(why, why_size, "its last record is a rejection");
-        else if (json_array_size(findings) > 0)
-            snprintf(why, why_size, "its last record is not in order: %s", json_string_value(json_array_get(findings, 0)));
-        else
-            *combined = continuation_combine(audit->statements, newest, why, why_size);
-    }
-    json_decref(findings);
-    return *combined ? newest : NULL;
 }

@@ -5,7 +5,8 @@
 #ifndef ATTEST_CONTINUATION_H
 #define ATTEST_CONTINUATION_H
 
-#include "audit.h"
+#include <jansson.h>
+#include <stddef.h>
 
 /* The record of an entry of statements_load with the results of all the records it continues: a copy, in which "gates" has the newest
  * result of each gate, and each result the number of the policy it was run under ("policy_number"). NULL and a sentence if the chain
@@ -20,10 +21,5 @@ json_t *continuation_missing(const json_t *combined);
 
 /* "proven under policy 1; gates build and memory of policy 2 not run"; "" if nothing is missing. */
 void continuation_sentence(const json_t *combined, const json_t *missing, char *text, size_t size);
-
-/* What a new record of a kernel can continue: the newest entry about it on this device class that is of the sources here, unless it was
- * rejected. Then `combined` gets its record with all results, a new reference. NULL if there is none, and the sentence says why. */
-const json_t *continuation_base(struct audit *audit, const char *kernel, const char *device, const char *word, json_t **combined,
-                                char *why, size_t why_size);
 
 #endif

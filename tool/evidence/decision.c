@@ -29,9 +29,9 @@
 #include <string.h>
 
 #include "member.h"
-#include "prove/policy_number.h"
-#include "prove/verdict.h"
-#include "report.h"
+#include "policy_number.h"
+#include "verdict.h"
+#include "base/report.h"
 
 static const struct {
     const char *name;
@@ -39,7 +39,7 @@ static const struct {
     int came, cpu, cuda; /* policies: see gates.def */
 } rules[] = {
 #define GATE(name, needed, came, cpu, cuda, claim) {#name, needed, came, cpu, cuda},
-#include "prove/gates.def"
+#include "gates.def"
 #undef GATE
 };
 enum { RULE_COUNT = sizeof rules / sizeof rules[0] };

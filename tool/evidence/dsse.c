@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "digest.h"
-#include "regular_file.h"
+#include "base/digest.h"
+#include "base/regular_file.h"
 
 static const char secret_mark[] = "attest-ed25519-secret ", public_mark[] = "attest-ed25519-public ";
 

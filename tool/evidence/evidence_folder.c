@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "objects.h"
-#include "report.h"
+#include "base/report.h"
 
 #define WAITING  ".next-"
 #define NO_BYTES "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" /* digest of an empty file */

@@ -7,7 +7,7 @@
 #ifndef ATTEST_OBJECTS_H
 #define ATTEST_OBJECTS_H
 
-#include "digest.h"
+#include "base/digest.h"
 
 bool folder_make(const char *path);   /* with its parents; one that exists is fine */
 void folder_remove(const char *path); /* with everything in it */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "decision.h"
-#include "digest.h"
+#include "base/digest.h"
 #include "history.h"
 #include "member.h"
 

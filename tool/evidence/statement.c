@@ -7,7 +7,7 @@
  * do not know how to go about it; someone who writes lines, chain and sums anew is stopped by signatures or by the history of
  * the repository alone.
  *
- * The lines of different files are tied together as well (order.c): each names the statements that were last when it was appended
+ * The lines of different files are tied together as well (statement_order.c): each names the statements that were last when it was appended
  * ("after"), and its number follows from theirs.
  *
  * How a kill is survived. Two files change, and never at once. First the extended file is written under another name (.next-NAME);
@@ -32,7 +32,7 @@
 #include "evidence_folder.h"
 #include "member.h"
 #include "objects.h"
-#include "order.h"
+#include "statement_order.h"
 #include "store.h"
 
 static bool fail(char *why, size_t why_size, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -477,4 +477,14 @@ bool statement_append(const char *evidence, const json_t *statement, const char 
     bool done = append_locked(evidence, statement, key, store, why, why_size);
     close(lock);
     return done;
+}
+
+const json_t *statement_predicate(const json_t *entry)
+{
+    return json_object_get(json_object_get(entry, "statement"), "predicate");
+}
+
+json_int_t statement_sequence(const json_t *entry)
+{
+    return json_integer_value(json_object_get(statement_predicate(entry), "sequence"));
 }

@@ -5,7 +5,7 @@
 #ifndef ATTEST_STATEMENT_H
 #define ATTEST_STATEMENT_H
 
-#include "tool.h"
+#include "base/session.h"
 
 #define STATEMENT_TYPE  "https://in-toto.io/Statement/v1"
 #define PREDICATE_PROOF "urn:attest:proof:v1"    /* the record of a proof */
@@ -34,6 +34,10 @@ json_t *statements_load(const char *evidence, char *why, size_t why_size);
 
 /* The entry of such a list whose line has this digest; NULL if there is none. Borrowed. */
 const json_t *statements_find(const json_t *statements, const char *digest);
+
+/* The predicate of an entry, which is a record if it is a proof; and its number in the folder. */
+const json_t *statement_predicate(const json_t *entry);
+json_int_t statement_sequence(const json_t *entry);
 
 /* Sets the problem of an entry; the first one is the one that is told. */
 void set_problem(json_t *entry, const char *format, ...) __attribute__((format(printf, 2, 3)));

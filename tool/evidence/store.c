@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "objects.h"
-#include "report.h"
+#include "base/report.h"
 
 enum { SCHEMA_VERSION = 2, WAIT_MS = 60000, LEAVINGS_S = 3600 };
 

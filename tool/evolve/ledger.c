@@ -6,9 +6,9 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 
-#include "evidence/digest.h"
+#include "base/digest.h"
 #include "evidence/store.h"
-#include "report.h"
+#include "base/report.h"
 
 /* A statement with values for its question marks: text, or JSON as its canonical text. */
 static sqlite3_stmt *prepare(struct store *store, const char *sql)

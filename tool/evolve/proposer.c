@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "embedded.h"
+#include "base/embedded.h"
 #include "evidence/member.h"
 #include "evidence/objects.h"
-#include "prove/compiler_flags.h"
+#include "build/compiler_flags.h"
 #include "search.h"
 
 const char *const telling_names[TELL_COUNT] = {"free", "insight", "full"};

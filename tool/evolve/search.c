@@ -31,7 +31,7 @@
 #include "evidence/objects.h"
 #include "evidence/store.h"
 #include "ledger.h"
-#include "random.h"
+#include "base/random.h"
 
 #define TRIAL_SECONDS 600 /* no candidate takes longer to screen */
 #define BEAT_SECONDS  1

@@ -1,14 +1,14 @@
 /*
  * search.h - a search: candidates are proposed, proven and timed; the best become champions; it ends in a verdict. Reading order:
  * search.c (the loop), challenge.c (who becomes champion), conclusion.c (the verdict), proposer.c (programs that propose), trial.c (one
- * candidate, in a process of its own), strategy.c and surrogate.c (built-in proposers), space.c, ledger.c (state), errand.c
+ * candidate, in a process of its own), strategy.c and surrogate.c (built-in proposers), space.c, ledger.c (state), subprocess.c
  * (processes), export.c (T4).
  */
 #ifndef ATTEST_SEARCH_H
 #define ATTEST_SEARCH_H
 
-#include "errand.h"
-#include "prove/candidate.h"
+#include "subprocess.h"
+#include "build/candidate.h"
 #include "strategy.h"
 #include "trial.h"
 

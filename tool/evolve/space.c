@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "prove/cuda_expression.h"
-#include "prove/cuda_manifest.h"
+#include "cuda/cuda_expression.h"
+#include "cuda/cuda_manifest.h"
 
 /* ---- the text ------------------------------------------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tool.h"
+#include "base/session.h"
 
 enum { SPACE_KNOBS = 16, SPACE_VALUES = 24, SPACE_WORD = 48, SPACE_RULES = 8, SPACE_RULE = 160, SPACE_MOST_POINTS = 1 << 20 };
 

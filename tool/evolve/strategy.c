@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "random.h"
+#include "base/random.h"
 
 enum { ELITES = 4, CHILDREN = 64, SEED_POINTS = 5 };
 

@@ -13,12 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "errand.h"
-#include "evidence/digest.h"
+#include "subprocess.h"
+#include "base/digest.h"
 #include "evidence/member.h"
 #include "evidence/store.h"
-#include "prove/measure.h"
-#include "prove/proof.h"
+#include "gates/measure.h"
+#include "gates/proof.h"
 
 /* A search asks little of a candidate until it may become the champion. */
 enum { SCREEN_BLOCKS = 6, SCREEN_RESAMPLES = 200, SCREEN_PROBLEMS = 6, SCREEN_NEIGHBOURS = 4 };

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "evidence/digest.h"
-#include "report.h"
+#include "base/digest.h"
+#include "base/report.h"
 
 static const char *const classes[] = {"equivalent", "within-the-bound", "gap"};
 

@@ -19,13 +19,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "evidence/digest.h"
+#include "base/digest.h"
 #include "evidence/member.h"
 #include "evidence/objects.h"
 #include "explained.h"
 #include "mutant_trial.h"
-#include "prove/gate.h"
-#include "random.h"
+#include "gates/gate.h"
+#include "base/random.h"
 #include "text_diff.h"
 
 enum { MOST_AT_ONCE = 64, TRIAL_SECONDS = 1800, STREAM_PROOF = 7101 };

@@ -4,7 +4,7 @@
 #ifndef ATTEST_KILL_RATE_H
 #define ATTEST_KILL_RATE_H
 
-#include "tool.h"
+#include "base/session.h"
 
 enum exit_code kill_rate_measure(struct session *session);
 

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "random.h"
+#include "base/random.h"
 
 enum { STREAM_KERNEL = 7001, STREAM_CLASS, STREAM_SITE, MOST_MISSES = 2000 };
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "operators.h"
-#include "tool.h"
+#include "base/session.h"
 
 enum { MOST_KERNEL_FILES = 32, MOST_KERNELS = 64, MOST_CLASSES = 32 };
 

@@ -27,13 +27,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "evidence/digest.h"
+#include "base/digest.h"
 #include "evidence/member.h"
 #include "evidence/objects.h"
-#include "prove/build.h"
-#include "prove/cuda_build.h"
-#include "prove/cuda_emulation.h"
-#include "prove/proof.h"
+#include "build/build.h"
+#include "gates/cuda_build.h"
+#include "gates/cuda_emulation.h"
+#include "gates/proof.h"
 
 enum { AUDIT = 16, CALL_SECONDS = 15 };
 

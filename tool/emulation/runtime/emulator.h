@@ -188,7 +188,7 @@ bool launch_run(const Launch &launch, char *why, size_t size);
 
 [[noreturn]] void stop(const char *format, ...) __attribute__((format(printf, 1, 2))); /* a hazard ends the launch */
 [[noreturn]] void stop_unknown(const emulated_site &site, const char *what);           /* an instruction that is not emulated */
-[[noreturn]] void stop_exhausted(const char *what);                                             /* this machine lacks memory for it */
+[[noreturn]] void stop_exhausted(const char *what);                                    /* this machine lacks memory for it */
 std::string site_text(const Site &site);
 std::string thread_text(int thread);
 
