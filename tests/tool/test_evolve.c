@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "evidence/member.h"
 #include "evidence/objects.h"
 #include "evidence/store.h"
@@ -462,24 +463,24 @@ static json_t *work_badly(void *matter)
     return NULL;
 }
 
-static struct errand errand_of(double seconds)
+static struct timed_job job_of(double seconds)
 {
-    return (struct errand){.folder = folder, .deadline = errand_clock() + seconds};
+    return (struct timed_job){.folder = folder, .deadline = seconds_now() + seconds};
 }
 
-static void test_errands(void)
+static void test_jobs(void)
 {
     char why[256] = "", word[] = "this";
-    struct errand errand = errand_of(60);
-    json_t *found = errand_work(&errand, work_well, word, why, sizeof why);
-    tap_check(text_is(found, "heard", "this") && !errand.late, "work: %s", why);
+    struct timed_job job = job_of(60);
+    json_t *found = timed_job_work(&job, work_well, word, why, sizeof why);
+    tap_check(text_is(found, "heard", "this") && !job.late, "work: %s", why);
     json_decref(found);
-    double began = errand_clock();
-    errand = errand_of(0.3);
-    tap_check(!errand_work(&errand, work_never, NULL, why, sizeof why) && errand.late, "work that never ends");
-    tap_check(errand_clock() - began < 2, "it was ended after %.1f s", errand_clock() - began);
-    errand = errand_of(60);
-    tap_check(!errand_work(&errand, work_badly, NULL, why, sizeof why) && !errand.late && strstr(why, "signal 9") &&
+    double began = seconds_now();
+    job = job_of(0.3);
+    tap_check(!timed_job_work(&job, work_never, NULL, why, sizeof why) && job.late, "work that never ends");
+    tap_check(seconds_now() - began < 2, "it was ended after %.1f s", seconds_now() - began);
+    job = job_of(60);
+    tap_check(!timed_job_work(&job, work_badly, NULL, why, sizeof why) && !job.late && strstr(why, "signal 9") &&
                   strstr(why, "the reason"),
               "work that crashes: %s", why);
 }
@@ -501,10 +502,10 @@ static void test_questions(void)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char why[256] = "";
         size_t size = 0;
-        struct errand errand = errand_of(strstr(cases[i].command, "sleep") ? 0.5 : 20);
+        struct timed_job job = job_of(strstr(cases[i].command, "sleep") ? 0.5 : 20);
         if (!tap_case("%s", cases[i].command))
             continue;
-        char *answer = errand_ask(&errand, cases[i].command, "hello", 1000, &size, why, sizeof why);
+        char *answer = timed_job_ask(&job, cases[i].command, "hello", 1000, &size, why, sizeof why);
         tap_check(cases[i].answer ? answer && strcmp(answer, cases[i].answer) == 0 : !answer && strstr(why, cases[i].why),
                   "answer %s: %s", answer ? answer : "(none)", why);
         free(answer);
@@ -515,8 +516,8 @@ static void test_questions(void)
     snprintf(file, sizeof file, "%s/left", folder);
     snprintf(command, sizeof command,
              "setsid sh -c 'echo $$ > %s; exec sleep 60' > /dev/null & while ! test -s %s; do :; done; echo done", file, file);
-    struct errand errand = errand_of(20);
-    char *answer = errand_ask(&errand, command, "", 1000, &size, why, sizeof why);
+    struct timed_job job = job_of(20);
+    char *answer = timed_job_ask(&job, command, "", 1000, &size, why, sizeof why);
     FILE *stream = fopen(file, "r");
     tap_check(answer && stream && fgets(text, sizeof text, stream) && kill((pid_t)atoi(text), 0) != 0,
               "a process that was left behind still runs: %s", text);
@@ -527,8 +528,8 @@ static void test_questions(void)
     char *long_text = malloc(1 << 20);
     memset(long_text, 'x', (1 << 20) - 1);
     long_text[(1 << 20) - 1] = '\0';
-    errand = errand_of(20);
-    answer = errand_ask(&errand, "echo deaf", long_text, 1000, &size, why, sizeof why);
+    job = job_of(20);
+    answer = timed_job_ask(&job, "echo deaf", long_text, 1000, &size, why, sizeof why);
     tap_check(answer && strcmp(answer, "deaf\n") == 0, "a program that does not listen: %s", why);
     free(answer);
     free(long_text);
@@ -577,14 +578,14 @@ int main(int argc, char **argv)
         {"recorded_space", test_recorded_space},
         {"challenges", test_challenges},
         {"verdicts", test_verdicts},
-        {"errands", test_errands},
+        {"jobs", test_jobs},
         {"questions", test_questions},
         {"ledger", test_ledger},
     };
     snprintf(folder, sizeof folder, "/tmp/attest-test-evolve-XXXXXX");
     if (!mkdtemp(folder))
         return 1;
-    errand_begin();
+    timed_jobs_begin();
     int status = tap_main(argc, argv, tests, sizeof tests / sizeof *tests);
     folder_remove(folder);
     return status;

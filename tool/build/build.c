@@ -20,9 +20,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/subprocess.h"
 #include "build_ahead.h"
 #include "clause_lines.h"
 #include "compiler_flags.h"
@@ -64,21 +65,14 @@ static const char *const covered_text =
 
 /* ---- commands -------------------------------------------------------------------------------------------------------------- */
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* Reads what the command prints until it closes its end, or until the time is over. */
 static bool read_output(int stream, double seconds, char *log, size_t log_size)
 {
-    double end = now() + seconds;
+    double end = seconds_now() + seconds;
     size_t used = 0;
     for (;;) {
         char buffer[4096];
-        double left = end - now();
+        double left = end - seconds_now();
         struct pollfd waiting = {.fd = stream, .events = POLLIN};
         if (left <= 0 || poll(&waiting, 1, (int)(left * 1000) + 1) == 0)
             return false;
@@ -108,8 +102,7 @@ static int run_command(char *const argv[], double seconds, const struct confinem
         log[0] = '\0';
     if (pipe2(stream, O_CLOEXEC) != 0)
         return 127;
-    fflush(NULL);
-    pid_t child = fork();
+    pid_t child = subprocess_fork(SIGKILL);
     if (child == 0) {
         setpgid(0, 0);
         dup2(stream[1], STDOUT_FILENO);
@@ -134,8 +127,7 @@ static int run_command(char *const argv[], double seconds, const struct confinem
     if (!ended)
         kill(-child, SIGKILL);
     close(stream[0]);
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
+    status = subprocess_wait(child);
     if (!ended)
         return 124;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -10,10 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/subprocess.h"
 #include "evidence/objects.h"
 
 static struct {
@@ -31,12 +30,11 @@ static void image_path(enum build_kind kind, char path[PATH_ROOM])
 }
 
 /* What the process does. Whatever it makes is in the folder: nothing is left of it where it is killed. */
-static _Noreturn void compile_all(pid_t parent, const enum build_kind *kinds, int count, int stream)
+static _Noreturn void compile_all(const enum build_kind *kinds, int count, int stream)
 {
     static char log[BUILD_LOG_SIZE];
     char path[PATH_ROOM];
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent || setenv("TMPDIR", ahead.folder, 1) != 0)
+    if (setenv("TMPDIR", ahead.folder, 1) != 0)
         _exit(1);
     for (int i = 0; i < count; i++) {
         image_path(kinds[i], path);
@@ -51,19 +49,17 @@ static _Noreturn void compile_all(pid_t parent, const enum build_kind *kinds, in
 void build_ahead_start(const char *source, const char *flags, const char *folder, const enum build_kind *kinds, int count)
 {
     int stream[2];
-    const pid_t parent = getpid();
     build_ahead_end();
     ahead.folder = strdup(folder);
     ahead.source = strdup(source);
     ahead.flags = strdup(flags);
     if (count == 0 || !ahead.folder || !ahead.source || !ahead.flags || pipe2(stream, O_CLOEXEC) != 0)
         return;
-    fflush(NULL);
     for (int i = 0; i < count; i++)
         ahead.asked |= 1u << kinds[i];
-    ahead.process = fork();
+    ahead.process = subprocess_fork(SIGKILL);
     if (ahead.process == 0)
-        compile_all(parent, kinds, count, stream[1]);
+        compile_all(kinds, count, stream[1]);
     close(stream[1]);
     ahead.stream = stream[0];
     if (ahead.process < 0) {
@@ -95,9 +91,7 @@ bool build_ahead_take(const char *source, const char *flags, enum build_kind kin
 void build_ahead_end(void)
 {
     if (ahead.process) {
-        kill(ahead.process, SIGKILL);
-        while (waitpid(ahead.process, NULL, 0) < 0 && errno == EINTR)
-            ;
+        subprocess_end(ahead.process);
         close(ahead.stream);
     }
     free(ahead.folder);

@@ -8,8 +8,6 @@
 
 #include "code_listing.h"
 
-const char *const feature_names[FEATURE_COUNT] = {"avx2", "avx512", "avx512bf16", "amx"};
-
 /* The feature that an instruction needs; -1 for plain x86-64. `text` is mnemonic and operands. */
 static int feature_of(const char *text)
 {

@@ -7,9 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* In the order in which each builds on those before it. */
-enum feature { FEATURE_AVX2, FEATURE_AVX512, FEATURE_AVX512BF16, FEATURE_AMX, FEATURE_COUNT };
-extern const char *const feature_names[FEATURE_COUNT];
+#include "base/cpu_features.h"
 
 /* How many instructions of each there are. False, with the reason, if the image cannot be listed. */
 bool feature_counts(const char *image, long counts[FEATURE_COUNT], char *why, size_t why_size);

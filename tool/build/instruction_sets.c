@@ -23,9 +23,11 @@
 static const struct {
     const char *needs, *features, *processor;
 } levels[] = {
-#define LEVEL(needs, features, processor) {needs, features, processor},
-#include "instruction_sets.def"
-#undef LEVEL
+#define BASELINE(features, processor)           {"", features, processor},
+#define FEATURE(id, needs, features, processor) {needs, features, processor},
+#include "base/cpu_features.def"
+#undef FEATURE
+#undef BASELINE
 };
 
 static int level_of(const char *needs)

@@ -4,6 +4,7 @@
  * On a GPU a sample is a CUDA graph of calls that rotate over copies of the tensors, more of them than the second-level cache
  * holds, timed by the GPU. With --vs two kernels are compared by the rules of the speed gate instead: see versus.c.
  */
+#include "base/clock.h"
 #include "run/runner.h"
 
 #include <attest_kernel_cuda.h>
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "data/estimates.h"
 #include "judge/judge.h"
@@ -49,13 +49,6 @@ struct race {
     int count;
     int wrong, lacking, timed;
 };
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* Copies of the tensors that do not fit into the cache of the GPU together, if there is memory for so many. */
 static bool make_sets(struct race *race, char *why, size_t why_size)
@@ -104,11 +97,11 @@ static double time_calls(struct race *race, struct racer *racer)
 {
     if (race->set_count)
         return time_graph(race, racer);
-    double start = now();
+    double start = seconds_now();
     for (int i = 0; i < racer->calls; i++)
         if (runner_run(&racer->runner, &race->tensors, racer->why, sizeof racer->why) != ATTEST_OK)
             return -1;
-    return (now() - start) / racer->calls;
+    return (seconds_now() - start) / racer->calls;
 }
 
 /* Makes the plan, warms up, has a sample of the output judged, and finds out how many calls one sample needs. */

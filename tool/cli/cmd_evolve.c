@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "evidence/champions.h"
 #include "base/digest.h"
 #include "evidence/member.h"
@@ -351,7 +352,7 @@ enum exit_code cmd_evolve(struct session *session)
         json_decref(search.trials);
         return show_status(session);
     }
-    search.began = search.beat = errand_clock();
+    search.began = search.beat = seconds_now();
     search.budget = options->budget;
     search.seeded = options->proof_seed != 0;
     search.generations = (int)options->generations;

@@ -24,9 +24,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/subprocess.h"
 #include "evidence/member.h"
 #include "mutate/kill_rate.h"
 #include "build/build.h"
@@ -235,30 +235,28 @@ static bool is_cuda(const struct mutant *mutant)
     return strncmp(mutant->stem, "cuda/", 5) == 0;
 }
 
+/* Why there is no GPU, or "". */
+static json_t *look_for_gpu(void *matter)
+{
+    struct cuda_device device;
+    char why[256] = "";
+    (void)matter;
+    return json_string(cuda_device_find(NULL, &device, why, sizeof why) ? "" : why);
+}
+
 /* Whether there is a GPU. Asked in another process: one that has used CUDA cannot start others that use it. */
 static bool gpu_is_there(char *why, size_t size)
 {
-    FILE *answer = tmpfile();
-    int status = 1;
-    snprintf(why, size, "no GPU was looked for: %s", strerror(errno));
-    if (!answer)
+    struct subprocess search;
+    snprintf(why, size, "no GPU was looked for");
+    if (!subprocess_begin(&search, look_for_gpu, NULL, 0))
         return false;
-    fflush(NULL);
-    pid_t process = fork();
-    if (process == 0) {
-        struct cuda_device device;
-        char text[256] = "";
-        bool found = cuda_device_find(NULL, &device, text, sizeof text);
-        fputs(text, answer);
-        fflush(answer);
-        _exit(found ? 0 : 1);
-    }
-    bool ended = process > 0 && waitpid(process, &status, 0) == process && WIFEXITED(status);
-    rewind(answer);
-    if (ended && WEXITSTATUS(status) != 0 && fgets(why, (int)size, answer))
-        why[strcspn(why, "\n")] = '\0';
-    fclose(answer);
-    return ended && WEXITSTATUS(status) == 0;
+    subprocess_wait(search.process);
+    json_t *answer = subprocess_answer(&search);
+    if (answer)
+        snprintf(why, size, "%s", json_string_value(answer));
+    json_decref(answer);
+    return !*why;
 }
 
 /* What the problems of the emulation gate do not show: a sum whose error is within the bound there. */
@@ -434,57 +432,41 @@ static bool got_past(const struct mutant *mutant, const json_t *record)
     return mutant->kind == KIND_MUTANT && !rejection(record, 0) && text_is(gate_of(record, "correctness"), "verdict", "PASS");
 }
 
-/* In a process of its own: the proof of a mutant, and its record to `output`. */
-static int prove_mutant(const struct selftest *test, const struct mutant *mutant, FILE *output)
-{
-    json_t *record = prove_once(test, mutant, false);
-    if (got_past(mutant, record)) {
-        json_decref(record);
-        record = prove_once(test, mutant, true);
-    }
-    const bool done = record && json_dumpf(record, output, JSON_COMPACT) == 0 && fflush(output) == 0;
-    json_decref(record);
-    return done ? 0 : 1;
-}
-
 struct running {
-    pid_t process;
-    FILE *output;
+    struct subprocess proof;
+    const struct selftest *test;
     struct mutant *mutant;
 };
 
+/* In a process of its own: the record of the proof of a mutant. */
+static json_t *prove_mutant(void *matter)
+{
+    const struct running *running = matter;
+    json_t *record = prove_once(running->test, running->mutant, false);
+    if (got_past(running->mutant, record)) {
+        json_decref(record);
+        record = prove_once(running->test, running->mutant, true);
+    }
+    return record;
+}
+
 static bool start(const struct selftest *test, struct mutant *mutant, struct running *running)
 {
-    *running = (struct running){.output = tmpfile(), .mutant = mutant};
-    if (!running->output) {
-        snprintf(mutant->lost, sizeof mutant->lost, "no temporary file: %s", strerror(errno));
-        return false;
-    }
-    fflush(NULL);
-    running->process = fork();
-    if (running->process == 0) {
-        alarm(PROOF_SECONDS);
-        exit(prove_mutant(test, mutant, running->output));
-    }
-    if (running->process > 0)
+    *running = (struct running){.test = test, .mutant = mutant};
+    if (subprocess_begin(&running->proof, prove_mutant, running, PROOF_SECONDS))
         return true;
     snprintf(mutant->lost, sizeof mutant->lost, "no process: %s", strerror(errno));
-    fclose(running->output);
     return false;
 }
 
 static void collect(struct running *running, int status)
 {
     struct mutant *mutant = running->mutant;
-    rewind(running->output);
-    mutant->record = json_loadf(running->output, 0, NULL);
-    fclose(running->output);
-    if (WIFSIGNALED(status))
-        snprintf(mutant->lost, sizeof mutant->lost, "the proof itself ended with signal %d", WTERMSIG(status));
-    else if (!mutant->record)
-        snprintf(mutant->lost, sizeof mutant->lost, "the proof itself ended with status %d and left no record",
-                 WEXITSTATUS(status));
-    *running = (struct running){0};
+    char end[64];
+    subprocess_ending(status, end, sizeof end);
+    mutant->record = subprocess_answer(&running->proof);
+    if (!mutant->record)
+        snprintf(mutant->lost, sizeof mutant->lost, "the proof itself %s and left no record", end);
 }
 
 static void print_mutant(struct selftest *test, const struct mutant *mutant);
@@ -523,23 +505,25 @@ static bool is_expected(const struct selftest *test, const struct mutant *mutant
 /* Runs the proofs, some at once, and prints each row when those above it are there. */
 static void run_all(struct selftest *test)
 {
-    struct running running[MOST_AT_ONCE] = {{0}};
+    struct running running[MOST_AT_ONCE] = {0};
+    struct subprocess *proofs[MOST_AT_ONCE];
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     int most = processors < 1 ? 1 : processors > MOST_AT_ONCE ? MOST_AT_ONCE : (int)processors, now = 0, printed = 0;
+    for (int i = 0; i < most; i++)
+        proofs[i] = &running[i].proof;
     for (int next = 0; next < test->count || now > 0;) {
         for (int i = 0; i < most && next < test->count; i++) {
             while (next < test->count && !is_asked(test, &test->mutants[next]))
                 next++;
-            if (next < test->count && !running[i].process)
+            if (next < test->count && !proofs[i]->process)
                 now += start(test, &test->mutants[next++], &running[i]);
         }
         int status = 0;
-        pid_t ended = now > 0 ? waitpid(-1, &status, 0) : 0;
-        for (int i = 0; i < most; i++)
-            if (ended > 0 && running[i].process == ended) {
-                collect(&running[i], status);
-                now--;
-            }
+        const int ended = now > 0 ? subprocess_await_one(proofs, most, &status) : -1;
+        if (ended >= 0) {
+            collect(&running[ended], status);
+            now--;
+        }
         for (; printed < test->count; printed++) {
             const struct mutant *mutant = &test->mutants[printed];
             if (is_asked(test, mutant) && !mutant->record && !*mutant->lost)

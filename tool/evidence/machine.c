@@ -9,6 +9,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/cpu_features.h"
+
 /* Copies the value of the first line of a file of the form "name : value" whose name begins with one of the two. */
 static bool read_value(const char *path, const char *name, const char *other_name, char *text, size_t size)
 {
@@ -46,7 +48,6 @@ static bool has_feature(const char *features, const char *word)
 
 void device_class(attest_context *context, const char *gpu, char *text, size_t size)
 {
-    static const char *const best_first[] = {"amx", "avx512bf16", "avx512", "avx2"};
     const char *features = attest_context_features(context);
     attest_device_info info;
     if (gpu) {
@@ -54,9 +55,9 @@ void device_class(attest_context *context, const char *gpu, char *text, size_t s
         return;
     }
     snprintf(text, size, "cpu-scalar");
-    for (int i = 0; i < COUNT_OF(best_first); i++) {
-        if (has_feature(features, best_first[i])) {
-            snprintf(text, size, "cpu-%s", best_first[i]);
+    for (int feature = FEATURE_COUNT - 1; feature >= 0; feature--) {
+        if (has_feature(features, feature_names[feature])) {
+            snprintf(text, size, "cpu-%s", feature_names[feature]);
             return;
         }
     }

@@ -11,6 +11,7 @@
  * it goes badly, and resumed until it goes well. A candidate that the gates before the speed gate reject has not been timed and uses
  * up nothing.
  */
+#include "base/clock.h"
 #include "evidence/objects.h"
 #include "search.h"
 
@@ -170,7 +171,7 @@ static json_t *prove_against(struct search *search, const json_t *trial, const j
     int number = (int)json_integer_value(json_object_get(entry, "number"));
     int reigning = (int)json_integer_value(json_object_get(entry, "opponent"));
     char *source = search_path(search, trial), *opponent = search_path(search, search_trial(search, reigning)), clock[320];
-    struct errand errand = search_errand(search, 0);
+    struct timed_job job = search_job(search, 0);
     double most = (double)options->max_gpu_seconds;
     struct trial_spec spec = {.session = search->session,
                               .source = source,
@@ -188,10 +189,10 @@ static json_t *prove_against(struct search *search, const json_t *trial, const j
     }
     search->doing = "challenging the champion";
     snprintf(why, why_size, "its source is lost");
-    json_t *found = source && opponent ? search_work(search, &errand, trial_prove, &spec, why, why_size) : NULL;
+    json_t *found = source && opponent ? search_work(search, &job, trial_prove, &spec, why, why_size) : NULL;
     json_t *record = json_incref(json_object_get(found, "record"));
-    *late = errand.late;
-    folder_remove(errand.folder);
+    *late = job.late;
+    folder_remove(job.folder);
     json_decref(found);
     free(source);
     free(opponent);
@@ -214,7 +215,7 @@ static void tell_challenge(struct search *search, const json_t *trial, const jso
 static void challenge(struct search *search, json_t *trial)
 {
     int number = challenges_made(search) + 1;
-    double began = errand_clock();
+    double began = seconds_now();
     bool late = false;
     char why[512] = "";
     json_t *entry = json_pack("{s:i, s:f, s:i, s:s}", "number", number, "confidence", challenge_confidence(number), "opponent",
@@ -224,7 +225,7 @@ static void challenge(struct search *search, json_t *trial)
     json_t *entries = json_object_get(trial, "challenges");
     json_add(entries, entry);
     json_t *record = search_keep(search, trial) ? prove_against(search, trial, entry, &late, why, sizeof why) : NULL;
-    search->challenge_seconds = errand_clock() - began;
+    search->challenge_seconds = seconds_now() - began;
     json_put(trial, "proof_seconds", json_real(search->challenge_seconds));
     if (record) {
         double used =

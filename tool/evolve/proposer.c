@@ -184,12 +184,12 @@ static bool check_flags(const char *text, char *why, size_t why_size)
 char *proposer_ask(struct search *search, int number, char *why, size_t why_size)
 {
     const struct options *options = &search->session->options;
-    struct errand errand = search_errand(search, options->proposer_seconds);
+    struct timed_job job = search_job(search, options->proposer_seconds);
     json_t *document = proposer_document(search, number);
     char *input = json_dumps(document, JSON_SORT_KEYS | JSON_INDENT(1)), reason[256] = "out of memory";
     size_t size = 0;
     search->doing = "asking the proposer";
-    char *text = input ? errand_ask(&errand, options->proposer, input, MOST_SOURCE, &size, reason, sizeof reason) : NULL;
+    char *text = input ? timed_job_ask(&job, options->proposer, input, MOST_SOURCE, &size, reason, sizeof reason) : NULL;
     if (!text) {
         snprintf(why, why_size, "the proposer gave no candidate: %s", reason);
     } else if (strlen(text) != size || text[strspn(text, " \t\r\n")] == '\0') {
@@ -205,7 +205,7 @@ char *proposer_ask(struct search *search, int number, char *why, size_t why_size
             text = NULL;
         }
     }
-    folder_remove(errand.folder);
+    folder_remove(job.folder);
     free(input);
     json_decref(document);
     return text;

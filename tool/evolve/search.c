@@ -12,7 +12,7 @@
  * search that was killed is found again by its key, what was asked for, and goes on with the next step. What is drawn comes from the
  * seed and the number of the candidate, so that it goes on as it would have.
  *
- * Time. The budget counts the time of all processes that worked on the search. Each errand is killed when it is over, and part of
+ * Time. The budget counts the time of all processes that worked on the search. Each job is killed when it is over, and part of
  * it is kept back for the last challenge.
  */
 #include "search.h"
@@ -27,6 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "evidence/member.h"
 #include "evidence/objects.h"
 #include "evidence/store.h"
@@ -54,7 +55,7 @@ void search_tell(const struct search *search, const char *format, ...)
 
 static double used(const struct search *search)
 {
-    return search->used_before + errand_clock() - search->began;
+    return search->used_before + seconds_now() - search->began;
 }
 
 double search_left(const struct search *search)
@@ -83,7 +84,7 @@ static bool open_store(struct search *search)
 static void tick(void *data)
 {
     struct search *search = data;
-    double score, left = search_left(search), now = errand_clock();
+    double score, left = search_left(search), now = seconds_now();
     int number = (int)json_array_size(search->trials) - 1, champion = champion_of_search(search, &score);
     char where[80] = "", best[64] = "", time[32] = "";
     if (number > 0)
@@ -101,21 +102,21 @@ static void tick(void *data)
     }
 }
 
-struct errand search_errand(struct search *search, double seconds)
+struct timed_job search_job(struct search *search, double seconds)
 {
     static char folder[4200];
     static int number;
     double left = search_left(search), limit = seconds > 0 && seconds < left ? seconds : left;
-    snprintf(folder, sizeof folder, "%.4000s/errand%d", search->scratch, number++);
-    return (struct errand){.folder = folder, .deadline = errand_clock() + limit, .tick = tick, .data = search};
+    snprintf(folder, sizeof folder, "%.4000s/job%d", search->scratch, number++);
+    return (struct timed_job){.folder = folder, .deadline = seconds_now() + limit, .tick = tick, .data = search};
 }
 
-json_t *search_work(struct search *search, struct errand *errand, json_t *(*work)(void *matter), void *matter, char *why,
+json_t *search_work(struct search *search, struct timed_job *job, json_t *(*work)(void *matter), void *matter, char *why,
                     size_t why_size)
 {
     store_close(search->store); /* a connection to SQLite must not be carried into another process */
     search->store = NULL;
-    json_t *found = errand_work(errand, work, matter, why, why_size);
+    json_t *found = timed_job_work(job, work, matter, why, why_size);
     if (open_store(search))
         return found;
     snprintf(why, why_size, "the run database cannot be opened any more");
@@ -320,12 +321,12 @@ static enum exit_code prove_start(struct search *search)
         return give_up(search->session, EXIT_LACKING, NULL, "the source of the start cannot be kept: %s",
                        store_error(search->store));
     struct trial_spec spec = spec_for(search, source);
-    struct errand errand = search_errand(search, 0);
-    double began = errand_clock();
+    struct timed_job job = search_job(search, 0);
+    double began = seconds_now();
     spec.keep = true;
     spec.seed = search->seeded ? search_seed(search, STREAM_SCREEN, 0) : 0;
     search->doing = "proving the start";
-    json_t *found = search_work(search, &errand, trial_prove, &spec, why, sizeof why), *record = json_object_get(found, "record");
+    json_t *found = search_work(search, &job, trial_prove, &spec, why, sizeof why), *record = json_object_get(found, "record");
     enum exit_code code = EXIT_PASS;
     put_settings(search, trial, search->start_text);
     json_put(trial, "image", json_string(text_at(json_object_get(record, "candidate"), "image")));
@@ -335,11 +336,11 @@ static enum exit_code prove_start(struct search *search)
     json_put(trial, "stage", json_string("baseline"));
     json_put(trial, "score", json_real(0));
     trial_put_profile(trial, record);
-    json_put(trial, "proof_seconds", json_real(errand_clock() - began));
+    json_put(trial, "proof_seconds", json_real(seconds_now() - began));
     json_put(trial, "gpu_seconds", json_real(json_number_value(json_object_get(record, "gpu_seconds"))));
     if (!search_keep(search, trial))
         code = give_up(search->session, EXIT_LACKING, NULL, "the run database cannot be written");
-    else if (errand.late)
+    else if (job.late)
         search->stopped = "the budget is over";
     else if (!record)
         code = give_up(search->session, EXIT_LACKING, NULL, "the start could not be proven: %s", why);
@@ -352,7 +353,7 @@ static enum exit_code prove_start(struct search *search)
                                                  : "attest prove says more",
                        "the starting kernel cannot be proven here: %s", text_at(record, "decision"));
     else
-        search_tell(search, "  the start is proven (%.1f s)\n", errand_clock() - began);
+        search_tell(search, "  the start is proven (%.1f s)\n", seconds_now() - began);
     if (code != EXIT_PASS) { /* that is a verdict, too */
         json_t *result = json_pack("{s:s, s:s, s:i, s:i, s:i}", "verdict", "POST-MORTEM", "sentence", text_at(trial, "sentence"),
                                    "champion", 0, "candidates", 0, "challenges", 0);
@@ -374,11 +375,11 @@ static enum exit_code build_start(struct search *search)
     const json_t *trial = search_trial(search, 0);
     char *source = search_path(search, trial), why[512] = "";
     struct trial_spec spec = spec_for(search, source);
-    struct errand errand = search_errand(search, 0);
+    struct timed_job job = search_job(search, 0);
     search->doing = "building the start";
-    json_t *found = source ? search_work(search, &errand, trial_build, &spec, why, sizeof why) : NULL;
+    json_t *found = source ? search_work(search, &job, trial_build, &spec, why, sizeof why) : NULL;
     enum exit_code code = EXIT_PASS;
-    if (errand.late)
+    if (job.late)
         search->stopped = "the budget is over";
     else if (*text_at(found, "image"))
         search->start_image = strdup(text_at(found, "image"));
@@ -504,8 +505,8 @@ static bool screen(struct search *search, json_t *trial)
     char why[512] = "", clock[320], *source = search_path(search, trial);
     int number = (int)json_integer_value(json_object_get(trial, "number"));
     struct trial_spec spec = spec_for(search, source);
-    struct errand errand = search_errand(search, TRIAL_SECONDS);
-    double began = errand_clock();
+    struct timed_job job = search_job(search, TRIAL_SECONDS);
+    double began = seconds_now();
     json_t *known = known_images(search);
     spec.seed = search_seed(search, STREAM_SCREEN, number);
     spec.start_name = text_at(search_trial(search, 0), "name");
@@ -517,8 +518,8 @@ static bool screen(struct search *search, json_t *trial)
         spec.clock = clock;
     }
     search->doing = "screening";
-    json_t *found = source ? search_work(search, &errand, trial_screen, &spec, why, sizeof why) : NULL;
-    bool over = errand.late && search_left(search) <= 0;
+    json_t *found = source ? search_work(search, &job, trial_screen, &spec, why, sizeof why) : NULL;
+    bool over = job.late && search_left(search) <= 0;
     if (found) {
         json_object_update(trial, found);
     } else if (!over) { /* cut off by the budget, it stays proposed */
@@ -526,11 +527,11 @@ static bool screen(struct search *search, json_t *trial)
         json_put(trial, "stage", json_string("process"));
         json_put(trial, "sentence", json_string(source ? why : "its source is lost"));
     }
-    json_put(trial, "seconds", json_real(errand_clock() - began));
+    json_put(trial, "seconds", json_real(seconds_now() - began));
     bool kept = search_keep(search, trial);
     if (!over)
         print_trial(search, trial);
-    folder_remove(errand.folder);
+    folder_remove(job.folder);
     json_decref(found);
     json_decref(known);
     free(source);
@@ -704,7 +705,7 @@ static enum exit_code prepare(struct search *search)
 
 enum exit_code search_run(struct search *search)
 {
-    errand_begin();
+    timed_jobs_begin();
     enum exit_code code = prepare(search);
     if (code == EXIT_PASS)
         code = json_array_size(search->trials) == 0 ? prove_start(search) : build_start(search);

@@ -1,13 +1,13 @@
 /*
  * search.h - a search: candidates are proposed, proven and timed; the best become champions; it ends in a verdict. Reading order:
  * search.c (the loop), challenge.c (who becomes champion), conclusion.c (the verdict), proposer.c (programs that propose), trial.c (one
- * candidate, in a process of its own), strategy.c and surrogate.c (built-in proposers), space.c, ledger.c (state), subprocess.c
+ * candidate, in a process of its own), strategy.c and surrogate.c (built-in proposers), space.c, ledger.c (state), timed_job.c
  * (processes), export.c (T4).
  */
 #ifndef ATTEST_SEARCH_H
 #define ATTEST_SEARCH_H
 
-#include "subprocess.h"
+#include "timed_job.h"
 #include "build/candidate.h"
 #include "strategy.h"
 #include "trial.h"
@@ -33,14 +33,14 @@ struct search {
     enum strategy strategy; /* else one of these */
     enum telling telling;
 
-    char *scratch;     /* folder of this process: sources, problems, one folder for each errand */
+    char *scratch;     /* folder of this process: sources, problems, one folder for each job */
     char *start_image; /* the start, built */
     char *timed;       /* file with the problems */
     bool seeded;       /* by the user: then everything can be done again */
     uint64_t seed;
     int generations, population;
 
-    double began, used_before; /* by errand_clock; seconds of the budget that earlier processes used */
+    double began, used_before; /* by seconds_now; seconds of the budget that earlier processes used */
     double budget;             /* seconds; 0: no limit */
     double beat;               /* when the ledger last heard of the time */
     double challenge_seconds;  /* what the last one took */
@@ -55,9 +55,9 @@ struct search {
 enum exit_code search_run(struct search *search);
 
 double search_left(const struct search *search);                    /* seconds of the budget; infinite without one */
-struct errand search_errand(struct search *search, double seconds); /* with a deadline in so many seconds, or at the budget's end */
-/* errand_work, with the run database closed meanwhile, which the other process may open. */
-json_t *search_work(struct search *search, struct errand *errand, json_t *(*work)(void *matter), void *matter, char *why,
+struct timed_job search_job(struct search *search, double seconds); /* with a deadline in so many seconds, or at the budget's end */
+/* timed_job_work, with the run database closed meanwhile, which the other process may open. */
+json_t *search_work(struct search *search, struct timed_job *job, json_t *(*work)(void *matter), void *matter, char *why,
                     size_t why_size);
 bool search_keep(struct search *search, json_t *trial);                /* puts it into the ledger */
 json_t *search_trial(const struct search *search, int number);         /* borrowed */

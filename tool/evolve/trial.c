@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "subprocess.h"
+#include "base/clock.h"
+#include "timed_job.h"
 #include "base/digest.h"
 #include "evidence/member.h"
 #include "evidence/store.h"
@@ -93,9 +94,9 @@ static bool passes(struct screening *screening, const char *name)
     const struct gate *gate = gate_named(name);
     struct gate_result result = {.verdict = VERDICT_INCONCLUSIVE, .details = json_object(), .artefacts = json_object()};
     int lock = proof_lock(&screening->proof, gate);
-    double begin = errand_clock();
+    double begin = seconds_now();
     gate->run(&screening->proof, &result);
-    result.seconds = errand_clock() - begin;
+    result.seconds = seconds_now() - begin;
     if (lock >= 0)
         close(lock);
     count_gpu(screening, gate, result.seconds);
@@ -193,9 +194,9 @@ static void time_candidate(struct screening *screening)
     struct measurement measurement;
     json_t *details = json_object();
     int lock = proof_lock(proof, speed);
-    double begin = errand_clock();
+    double begin = seconds_now();
     measure(&measuring, &measurement);
-    double seconds = errand_clock() - begin;
+    double seconds = seconds_now() - begin;
     if (lock >= 0)
         close(lock);
     count_gpu(screening, speed, seconds);

@@ -1,5 +1,5 @@
 /*
- * trial.h - one candidate through the stages of a search. These functions run in a process of their own (subprocess.h), one for each
+ * trial.h - one candidate through the stages of a search. These functions run in a process of their own (timed_job.h), one for each
  * candidate and purpose, and return what they found.
  */
 #ifndef ATTEST_TRIAL_H

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "build/build.h"
 #include "cuda_build.h"
 #include "cuda/cuda_index.h"
@@ -54,13 +55,6 @@ static const char *compiler(void)
 {
     const char *named = getenv("ATTEST_CXX");
     return named && *named ? named : "g++";
-}
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------------- */
@@ -340,7 +334,7 @@ static enum verdict make_texts(const struct proof *proof, struct cuda_emulation 
 
 enum verdict cuda_emulation_prepare(const struct proof *proof, struct cuda_emulation *emulation, char *why, size_t why_size)
 {
-    double begin = now();
+    double begin = seconds_now();
     *emulation = (struct cuda_emulation){.folder = gate_path(proof, "emulation"), .headers = cuda_header_folder(proof)};
     struct cuda_configuration *configurations = calloc(MOST_IMAGES, sizeof *configurations);
     enum verdict verdict = VERDICT_INCONCLUSIVE;
@@ -362,7 +356,7 @@ enum verdict cuda_emulation_prepare(const struct proof *proof, struct cuda_emula
     emulation->images = count > 0 ? count : 0;
     if (count > 0)
         verdict = make_texts(proof, emulation, why, why_size);
-    emulation->seconds = now() - begin;
+    emulation->seconds = seconds_now() - begin;
     free(configurations);
     return verdict;
 }
@@ -372,12 +366,12 @@ static void compile_or_wait(struct cuda_emulation *emulation, struct emulated_im
     const struct timespec moment = {.tv_nsec = 10000000};
     int state = IMAGE_TEXT;
     if (atomic_compare_exchange_strong(&image->state, &state, IMAGE_TAKEN)) {
-        double begin = now();
+        double begin = seconds_now();
         compile_image(emulation->folder, emulation->compared, image);
         atomic_fetch_add(&emulation->compiled, 1);
         atomic_store(&image->state, IMAGE_MADE);
 #pragma omp critical(emulation_seconds)
-        emulation->seconds += now() - begin;
+        emulation->seconds += seconds_now() - begin;
     }
     while (atomic_load(&image->state) != IMAGE_MADE)
         nanosleep(&moment, NULL);

@@ -17,13 +17,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "theory/after_another.h"
 #include "cuda_tools.h"
 #include "problem_pick.h"
+#include "base/subprocess.h"
 #include "base/random.h"
 #include "data/same_bits.h"
 
@@ -70,14 +69,11 @@ static pid_t start_load(const struct determinism *gate)
     struct cuda_worker_command *command = gate->proof->device ? calloc(1, sizeof *command) : NULL;
     const attest_problem *problem = &gate->standards[0].entry->problem;
     bool gpu = command && cuda_worker_make(gate->proof, &problem, 1, command);
-    pid_t parent = getpid(), child = fork();
+    pid_t child = subprocess_fork(SIGKILL);
     if (child != 0) {
         free(command);
         return child;
     }
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(0);
     if (gpu) {
         int count = 0, null = open("/dev/null", O_RDWR);
         while (command->argv[count])
@@ -90,14 +86,6 @@ static pid_t start_load(const struct determinism *gate)
     }
     for (size_t i = 0;; i = (i * 5 + 4097) % sizeof memory)
         memory[i]++;
-}
-
-static void end_load(pid_t child)
-{
-    if (child <= 0)
-        return;
-    kill(child, SIGKILL);
-    waitpid(child, NULL, 0);
 }
 
 /* ---- runs ----------------------------------------------------------------------------------------------------------- */
@@ -156,7 +144,7 @@ static bool run_worker(struct determinism *gate, int worker, int threads, int ru
     pid_t load = loaded ? start_load(gate) : 0;
     for (int i = 0; i < gate->count && good; i++)
         good = run_some(gate, executor, &gate->standards[i], worker, threads, runs, loaded);
-    end_load(load);
+    subprocess_end(load);
     executor_close(executor, NULL);
     return good;
 }

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "build/build_ahead.h"
 #include "cuda/cuda_manifest.h"
 #include "base/embedded.h"
@@ -132,13 +133,6 @@ static json_t *time_text(void)
     gmtime_r(&seconds, &parts);
     strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
     return json_string(text);
-}
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
 static void put_digest(json_t *record, const char *key, const json_t *value)
@@ -371,12 +365,12 @@ static bool run_gate(struct running *running, const struct gate *gate, bool judg
     struct gate_result result = {.verdict = VERDICT_INCONCLUSIVE, .details = json_object(), .artefacts = json_object()};
     struct store *store = running->options->store;
     int lock = proof_lock(running->proof, gate);
-    double begin = now();
+    double begin = seconds_now();
     if (!running->options->quiet)
         progress("%s: %s ...", running->proof->candidate.name, gate->name);
     snprintf(result.sentence, sizeof result.sentence, "the gate did not say how it ended");
     gate->run(running->proof, &result);
-    result.seconds = now() - begin;
+    result.seconds = seconds_now() - begin;
     if (lock >= 0)
         close(lock);
     *verdict = result.verdict;
@@ -485,7 +479,7 @@ bool proof_run(struct proof *proof, const struct proof_options *options, json_t 
 {
     struct running running = {.proof = proof, .options = options, .record = begin_record(proof)};
     proof->past_build = options->past_build;
-    double begin = now();
+    double begin = seconds_now();
     snprintf(why, why_size, "out of memory");
     *record = NULL;
     running.run = options->store ? store_begin(options->store, running.record) : 0;
@@ -510,7 +504,7 @@ bool proof_run(struct proof *proof, const struct proof_options *options, json_t 
     if (proof->device)
         json_put(running.record, "gpu_seconds", json_real(running.gpu_seconds));
     json_put(running.record, "finished", time_text());
-    json_put(running.record, "seconds", json_real(now() - begin));
+    json_put(running.record, "seconds", json_real(seconds_now() - begin));
     decide_on(&running);
     if (options->store && !store_finish(options->store, running.run, running.record)) {
         snprintf(why, why_size, "%s", store_error(options->store));

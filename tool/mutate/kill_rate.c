@@ -11,14 +11,12 @@
 
 #include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/subprocess.h"
 #include "base/digest.h"
 #include "evidence/member.h"
 #include "evidence/objects.h"
@@ -41,8 +39,8 @@ struct measurement {
 };
 
 struct running {
-    pid_t process;
-    FILE *output;
+    struct subprocess trial;
+    const struct measurement *measurement;
     struct mutant_draw draw;
 };
 
@@ -129,52 +127,31 @@ static json_t *describe(const struct mutant_draw *draw)
     return row;
 }
 
-static int try_draw(const struct measurement *measurement, const struct running *running)
+static json_t *try_draw(void *matter)
 {
+    const struct running *running = matter;
+    const struct measurement *measurement = running->measurement;
     struct mutant_trial trial = {
         .session = measurement->session,
         .draw = &running->draw,
         .shared = measurement->shared,
         .seed = 1 + (random_bits(measurement->field.seed, STREAM_PROOF, (uint64_t)running->draw.number) >> 12)};
-    json_t *result = mutant_try(&trial);
-    bool written = json_dumpf(result, running->output, JSON_COMPACT) == 0 && fflush(running->output) == 0;
-    json_decref(result);
-    return written ? 0 : 1;
-}
-
-static bool start(const struct measurement *measurement, struct running *running)
-{
-    running->output = tmpfile();
-    if (!running->output)
-        return false;
-    fflush(NULL);
-    running->process = fork();
-    if (running->process == 0) {
-        alarm(TRIAL_SECONDS);
-        prctl(PR_SET_PDEATHSIG, SIGTERM); /* an interrupted measurement leaves nobody behind */
-        exit(try_draw(measurement, running));
-    }
-    if (running->process > 0)
-        return true;
-    fclose(running->output);
-    return false;
+    return mutant_try(&trial);
 }
 
 static void collect(struct measurement *measurement, struct running *running, int status)
 {
-    json_t *row = describe(&running->draw), *result;
-    rewind(running->output);
-    result = json_loadf(running->output, 0, NULL);
-    fclose(running->output);
+    json_t *row = describe(&running->draw), *result = subprocess_answer(&running->trial);
+    char end[64];
+    subprocess_ending(status, end, sizeof end);
     if (result)
         json_object_update(row, result);
     else
         json_object_update_new(row, json_pack("{s:s, s:s, s:o, s:f}", "outcome", MUTANT_LOST, "gate", "", "sentence",
-                                              json_text("the proof itself ended with status %d", status), "seconds", 0.0));
+                                              json_text("the proof itself %s", end), "seconds", 0.0));
     keep_result(measurement, row);
     json_decref(result);
     json_decref(row);
-    *running = (struct running){0};
 }
 
 static bool counts(const json_t *row)
@@ -202,21 +179,24 @@ static int processes(const struct options *options)
 static int64_t run_all(struct measurement *measurement)
 {
     const struct options *options = &measurement->session->options;
-    struct running running[MOST_AT_ONCE] = {{0}};
+    struct running running[MOST_AT_ONCE] = {0};
+    struct subprocess *trials[MOST_AT_ONCE];
     struct mutant_draw draw = {0};
     int most = processes(options), now = 0;
     bool more = true;
+    for (int i = 0; i < most; i++)
+        trials[i] = &running[i].trial;
     for (;;) {
         for (int i = 0; i < most && more && counted(measurement, draw.number) + now < measurement->wanted; i++) {
-            if (running[i].process)
+            if (trials[i]->process)
                 continue;
             if (!(more = mutant_next(&measurement->field, &draw)))
                 break;
             bool known = json_object_get(measurement->results, number_text(draw.number)) != NULL;
             bool asked = !options->only_mutant || draw.number == options->only_mutant;
             more = !options->only_mutant || draw.number < options->only_mutant;
-            running[i].draw = draw;
-            if (!known && asked && start(measurement, &running[i]))
+            running[i] = (struct running){.measurement = measurement, .draw = draw};
+            if (!known && asked && subprocess_begin(trials[i], try_draw, &running[i], TRIAL_SECONDS))
                 now++;
             else
                 i--; /* the place is still free */
@@ -225,12 +205,11 @@ static int64_t run_all(struct measurement *measurement)
             return draw.number;
         progress("%lld of %lld mutants ...", (long long)counted(measurement, draw.number), (long long)measurement->wanted);
         int status = 0;
-        pid_t ended = waitpid(-1, &status, 0);
-        for (int i = 0; i < most; i++)
-            if (ended > 0 && running[i].process == ended) {
-                collect(measurement, &running[i], status);
-                now--;
-            }
+        const int ended = subprocess_await_one(trials, most, &status);
+        if (ended >= 0) {
+            collect(measurement, &running[ended], status);
+            now--;
+        }
     }
 }
 

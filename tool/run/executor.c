@@ -11,6 +11,7 @@
  * Inputs are copied in while the worker stands still, after it has mapped their pages and made its plan. The clock of a run starts
  * before the worker is woken, so a kernel sees them only while the clock runs, or when another slot is loaded after that.
  */
+#include "base/clock.h"
 #include "supervisor.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ static uint64_t random_number(void)
 {
     uint64_t bits = 0;
     if (getrandom(&bits, sizeof bits, 0) != (ssize_t)sizeof bits)
-        bits = (uint64_t)(process_clock() * 1e9);
+        bits = (uint64_t)(seconds_now() * 1e9);
     return bits;
 }
 
@@ -54,7 +55,7 @@ struct patience {
 
 static double seconds_waited(struct patience *patience)
 {
-    double since = process_clock() - patience->last_look;
+    double since = seconds_now() - patience->last_look;
     patience->last_look += since;
     return patience->waited += fmin(since, 1e-3 * STALL_MS);
 }
@@ -141,13 +142,13 @@ static bool may_go_on(struct executor *executor, double waited, struct execution
 /* Waits for an answer of `size` bytes; *seconds is when it came, by the clock. */
 static bool await(struct executor *executor, void *answer, size_t size, double *seconds, struct execution *execution)
 {
-    struct patience patience = {.last_look = process_clock()};
+    struct patience patience = {.last_look = seconds_now()};
     for (;;) {
         struct pollfd files[2] = {{executor->control, POLLIN, 0}, {executor->output, POLLIN, 0}};
         int ready = poll(files, 2, LOOK_MS);
         if (ready > 0 && files[0].revents) {
             ssize_t got = recv(executor->control, answer, size, MSG_DONTWAIT | MSG_TRUNC);
-            *seconds = process_clock();
+            *seconds = seconds_now();
             if (got == (ssize_t)size)
                 return true;
             if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -168,7 +169,7 @@ static bool await(struct executor *executor, void *answer, size_t size, double *
         } else if (ready > 0 && files[1].revents) {
             poll(NULL, 0, 1); /* it has closed its outputs: do not spin */
         }
-        if (process_clock() - patience.last_look < 1e-3 * LOOK_MS)
+        if (seconds_now() - patience.last_look < 1e-3 * LOOK_MS)
             continue;
         if (has_ended(executor, execution) || !may_go_on(executor, seconds_waited(&patience), execution))
             return false;
@@ -196,7 +197,7 @@ static bool exchange(struct executor *executor, const void *request, size_t requ
     if (!is_silent(executor, execution))
         return false;
     executor->seconds_run = -1;
-    double begin = process_clock(), end = begin;
+    double begin = seconds_now(), end = begin;
     bool sent = process_send(executor, request, request_size, files, file_count);
     process_wake(executor);
     if (!sent && errno != EPIPE && errno != ECONNRESET) {
@@ -586,7 +587,7 @@ bool executor_intact(struct executor *executor, int slot, char *why, size_t why_
 void executor_end(struct executor *executor, struct execution *execution)
 {
     struct message_head end = {.kind = MESSAGE_END, .number = random_number()};
-    struct patience patience = {.last_look = process_clock()};
+    struct patience patience = {.last_look = seconds_now()};
     char stray;
     bool gone = false;
     if (!is_there(executor, execution))

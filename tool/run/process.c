@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/subprocess.h"
 #include "sandbox.h"
 
 enum {
@@ -28,13 +30,6 @@ enum {
 };
 
 extern char **environ;
-
-double process_clock(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* ---- starting ------------------------------------------------------------------------------------------------------- */
 
@@ -135,7 +130,7 @@ bool process_start(struct executor *executor, const struct executor_spec *spec, 
     if (good) {
         signal(SIGCHLD, SIG_DFL); /* it may have been inherited as ignored, and then nobody could be waited for */
         fcntl(pipes[0], F_SETFL, O_NONBLOCK);
-        executor->pid = fork();
+        executor->pid = subprocess_fork(SIGKILL); /* unshare forgets the signal, and the sandbox asks for it again */
         if (executor->pid == 0)
             become_worker(&birth);
         good = executor->pid > 0;

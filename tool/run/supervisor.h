@@ -42,8 +42,6 @@ struct executor {
 };
 
 /* By CLOCK_MONOTONIC. */
-double process_clock(void);
-
 /* Starts the worker. False, with the reason, if that failed. *board is a file to be sent to it and closed. */
 bool process_start(struct executor *executor, const struct executor_spec *spec, int *board, struct execution *execution);
 

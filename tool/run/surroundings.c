@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/report.h"
 #include "base/session.h"
 
@@ -32,13 +33,6 @@
 
 #define SLOW_READING    0.5e-3 /* seconds that reading the clock may take */
 #define MOST_CORES      64     /* whose clocks are read */
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static double core_count(void)
 {
@@ -117,10 +111,10 @@ double clock_now(void)
     static bool slow;
     if (slow)
         return 0;
-    double begin = now(), clock = 1e3 * read_largest("/sys/devices/system/cpu/cpu", "/cpufreq/scaling_cur_freq");
+    double begin = seconds_now(), clock = 1e3 * read_largest("/sys/devices/system/cpu/cpu", "/cpufreq/scaling_cur_freq");
     if (isnan(clock))
         clock = read_cpuinfo();
-    slow = now() - begin > SLOW_READING;
+    slow = seconds_now() - begin > SLOW_READING;
     return isnan(clock) ? 0 : clock;
 }
 
@@ -160,7 +154,7 @@ void surroundings_begin(struct surroundings *surroundings)
                                           .temperature = temperature(),
                                           .busy = busy_seconds(),
                                           .own = own_seconds(),
-                                          .time = now()};
+                                          .time = seconds_now()};
 }
 
 static json_t *number_or_null(double value)
@@ -170,7 +164,7 @@ static json_t *number_or_null(double value)
 
 json_t *surroundings_end(const struct surroundings *surroundings)
 {
-    double available = (now() - surroundings->time) * core_count(), clock = clock_now();
+    double available = (seconds_now() - surroundings->time) * core_count(), clock = clock_now();
     double others = (busy_seconds() - surroundings->busy) - (own_seconds() - surroundings->own);
     return json_pack("{s:o, s:[o, o], s:[o, o], s:o}", "clock_hz", clock > 0 ? json_number(clock) : json_null(), "load",
                      number_or_null(surroundings->load), number_or_null(read_number("/proc/loadavg")), "temperature_c",

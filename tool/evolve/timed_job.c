@@ -1,11 +1,13 @@
 /*
- * subprocess.c - processes with a deadline. See subprocess.h.
+ * timed_job.c - processes with a deadline. See timed_job.h.
  *
  * A process that is late is killed, and so is whatever it started: compilers, workers, and what a proposer left in the background.
- * That all of these can be found, this process adopts orphans (PR_SET_CHILD_SUBREAPER), and after an errand, when it should have no
+ * That all of these can be found, this process adopts orphans (PR_SET_CHILD_SUBREAPER), and after an job, when it should have no
  * child, it ends those that it has.
  */
-#include "subprocess.h"
+#include "base/clock.h"
+#include "base/subprocess.h"
+#include "timed_job.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,14 +27,7 @@
 #define TICK_SECONDS 0.2
 enum { PAUSE_MS = 10, SWEEPS = 200 };
 
-double errand_clock(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-void errand_begin(void)
+void timed_jobs_begin(void)
 {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     signal(SIGPIPE, SIG_IGN); /* a proposer need not read what it is told */
@@ -69,36 +64,27 @@ static void end_all(void)
 /* ---- waiting --------------------------------------------------------------------------------------------------------------- */
 
 struct waiting {
-    struct errand *errand;
+    struct timed_job *job;
     double next_tick;
 };
 
 /* Called often while a process runs; false once the time is over. */
 static bool goes_on(struct waiting *waiting)
 {
-    double now = errand_clock();
-    if (waiting->errand->tick && now >= waiting->next_tick) {
-        waiting->errand->tick(waiting->errand->data);
+    double now = seconds_now();
+    if (waiting->job->tick && now >= waiting->next_tick) {
+        waiting->job->tick(waiting->job->data);
         waiting->next_tick = now + TICK_SECONDS;
     }
-    return now < waiting->errand->deadline;
-}
-
-static void say_end(int status, const char *who, char *why, size_t size)
-{
-    if (WIFSIGNALED(status))
-        snprintf(why, size, "%s ended with signal %d", who, WTERMSIG(status));
-    else
-        snprintf(why, size, "%s ended with status %d", who, WEXITSTATUS(status));
+    return now < waiting->job->deadline;
 }
 
 /* ---- work ------------------------------------------------------------------------------------------------------------------ */
 
-static void do_work(const struct errand *errand, json_t *(*work)(void *), void *matter, const char *result, const char *log)
+static void do_work(const struct timed_job *job, json_t *(*work)(void *), void *matter, const char *result, const char *log)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     int file = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    if (file < 0 || dup2(file, STDOUT_FILENO) < 0 || dup2(file, STDERR_FILENO) < 0 || setenv("TMPDIR", errand->folder, 1) != 0)
+    if (file < 0 || dup2(file, STDOUT_FILENO) < 0 || dup2(file, STDERR_FILENO) < 0 || setenv("TMPDIR", job->folder, 1) != 0)
         exit(3);
     json_t *value = work(matter);
     exit(value && json_dump_file(value, result, JSON_COMPACT | JSON_ENCODE_ANY) == 0 ? 0 : 1);
@@ -116,24 +102,23 @@ static void read_reason(const char *log, char *why, size_t size)
     free(text);
 }
 
-json_t *errand_work(struct errand *errand, json_t *(*work)(void *matter), void *matter, char *why, size_t why_size)
+json_t *timed_job_work(struct timed_job *job, json_t *(*work)(void *matter), void *matter, char *why, size_t why_size)
 {
     char result[4200], log[4200];
-    struct waiting waiting = {.errand = errand};
+    struct waiting waiting = {.job = job};
     int status = 0;
     json_t *value = NULL;
-    errand->late = false;
-    snprintf(result, sizeof result, "%.4000s/result.json", errand->folder);
-    snprintf(log, sizeof log, "%.4000s/log", errand->folder);
-    if (!folder_make(errand->folder)) {
-        snprintf(why, why_size, "%s cannot be made: %s", errand->folder, strerror(errno));
+    job->late = false;
+    snprintf(result, sizeof result, "%.4000s/result.json", job->folder);
+    snprintf(log, sizeof log, "%.4000s/log", job->folder);
+    if (!folder_make(job->folder)) {
+        snprintf(why, why_size, "%s cannot be made: %s", job->folder, strerror(errno));
         return NULL;
     }
     unlink(result);
-    fflush(NULL);
-    pid_t child = fork();
+    pid_t child = subprocess_fork(SIGKILL);
     if (child == 0)
-        do_work(errand, work, matter, result, log);
+        do_work(job, work, matter, result, log);
     if (child < 0) {
         snprintf(why, why_size, "no process: %s", strerror(errno));
         return NULL;
@@ -142,20 +127,21 @@ json_t *errand_work(struct errand *errand, json_t *(*work)(void *matter), void *
     while ((ended = waitpid(child, &status, WNOHANG)) == 0) {
         struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
         if (!goes_on(&waiting)) {
-            errand->late = true;
+            job->late = true;
             break;
         }
         nanosleep(&pause, NULL);
     }
     end_all();
-    if (errand->late) {
+    if (job->late) {
         snprintf(why, why_size, "the time was over");
         return NULL;
     }
     json_error_t error;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && (value = json_load_file(result, JSON_DECODE_ANY, &error)))
         return value;
-    say_end(status, "its process", why, why_size);
+    size_t used = (size_t)snprintf(why, why_size, "its process ");
+    subprocess_ending(status, why + used, why_size - used);
     read_reason(log, why, why_size);
     return NULL;
 }
@@ -212,7 +198,7 @@ static bool talk(struct pipes *pipes, struct waiting *waiting, char *why, size_t
     while (pipes->from >= 0) {
         struct pollfd ends[2] = {{.fd = pipes->from, .events = POLLIN}, {.fd = pipes->to, .events = POLLOUT}};
         if (!goes_on(waiting)) {
-            waiting->errand->late = true;
+            waiting->job->late = true;
             snprintf(why, why_size, "it did not answer in time");
             return false;
         }
@@ -228,7 +214,7 @@ static bool talk(struct pipes *pipes, struct waiting *waiting, char *why, size_t
     return true;
 }
 
-static bool start_command(const struct errand *errand, const char *command, struct pipes *pipes)
+static bool start_command(const struct timed_job *job, const char *command, struct pipes *pipes)
 {
     int in[2], out[2];
     if (pipe2(in, O_CLOEXEC) != 0)
@@ -238,12 +224,10 @@ static bool start_command(const struct errand *errand, const char *command, stru
         close(in[1]);
         return false;
     }
-    fflush(NULL);
-    pipes->child = fork();
+    pipes->child = subprocess_fork(SIGKILL);
     if (pipes->child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
         signal(SIGPIPE, SIG_DFL);
-        setenv("TMPDIR", errand->folder, 1);
+        setenv("TMPDIR", job->folder, 1);
         dup2(in[0], STDIN_FILENO);
         dup2(out[1], STDOUT_FILENO);
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
@@ -263,14 +247,14 @@ static bool start_command(const struct errand *errand, const char *command, stru
     return true;
 }
 
-char *errand_ask(struct errand *errand, const char *command, const char *input, size_t most, size_t *size, char *why,
-                 size_t why_size)
+char *timed_job_ask(struct timed_job *job, const char *command, const char *input, size_t most, size_t *size, char *why,
+                    size_t why_size)
 {
     struct pipes pipes = {.to = -1, .from = -1, .input = input, .left = strlen(input), .most = most};
-    struct waiting waiting = {.errand = errand};
+    struct waiting waiting = {.job = job};
     int status = 0;
-    errand->late = false;
-    if (!folder_make(errand->folder) || !start_command(errand, command, &pipes)) {
+    job->late = false;
+    if (!folder_make(job->folder) || !start_command(job, command, &pipes)) {
         snprintf(why, why_size, "it cannot be started: %s", strerror(errno));
         return NULL;
     }
@@ -286,7 +270,8 @@ char *errand_ask(struct errand *errand, const char *command, const char *input, 
         snprintf(why, why_size, "it closed its output and did not end");
         heard = false;
     } else if (heard && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
-        say_end(status, "it", why, why_size);
+        size_t used = (size_t)snprintf(why, why_size, "it ");
+        subprocess_ending(status, why + used, why_size - used);
         heard = false;
     }
     if (!heard || !pipes.output) {
