@@ -17,9 +17,7 @@
  */
 #include "search.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <libgen.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -34,9 +32,8 @@
 #include "ledger.h"
 #include "base/random.h"
 
-#define TRIAL_SECONDS 600 /* no candidate takes longer to screen */
-#define BEAT_SECONDS  1
-#define RESERVE       2 /* times the proof of the start: what a challenge may take, before one was made */
+#define BEAT_SECONDS 1
+#define RESERVE      2 /* times the proof of the start: what a challenge may take, before one was made */
 enum { STREAM_PROPOSAL = 801, STREAM_SCREEN = 802 };
 
 /* ---- what the parts share ------------------------------------------------------------------------------------------------- */
@@ -167,138 +164,9 @@ void trial_words(const json_t *trial, char *text, size_t size)
         snprintf(text, size, "%s", *text_at(trial, "name") ? text_at(trial, "name") : text_at(trial, "origin"));
 }
 
-/* ---- sources ---------------------------------------------------------------------------------------------------------------- */
-
-/* The file that the compiler gets: sources/NAME.c in the scratch folder. */
-static char *path_of(const struct search *search, const char *name)
-{
-    char *path = NULL;
-    return asprintf(&path, "%s/sources/%s.%s", search->scratch, name, search->start.cuda ? "cu" : "c") < 0 ? NULL : path;
-}
-
-char *search_path(const struct search *search, const json_t *trial)
-{
-    char *path = path_of(search, text_at(trial, "name")), *text = search_source(search, trial);
-    bool there = path && text && file_replace(path, text, strlen(text));
-    free(text);
-    if (there)
-        return path;
-    free(path);
-    return NULL;
-}
-
-/* The folder of the start. A C kernel that includes files beside it finds them there, with a line in its first comment. */
-static char *with_folder(const struct search *search, const char *text)
-{
-    char *copy = strdup(search->start.source), *made = NULL, line[4200];
-    const char *folder = copy ? dirname(copy) : ".", *begin = text + strspn(text, " \t\r\n");
-    size_t first = strcspn(begin, "\n");
-    const char *closed = strstr(begin, "*/");
-    snprintf(line, sizeof line, " * attest-flags: -I%.4000s\n", folder);
-    bool comment = strncmp(begin, "/*", 2) == 0 && closed && (size_t)(closed - begin) > first;
-    if (!strstr(text, "#include \"") || strstr(text, line))
-        made = strdup(text);
-    else if (asprintf(&made, comment ? "%.*s\n%s%s" : "%.*s/*\n%s */\n%s", comment ? (int)first : 0, begin, line,
-                      comment ? begin + first + 1 : text) < 0)
-        made = NULL;
-    free(copy);
-    return made;
-}
-
-/* The manifest of a CUDA kernel has the name of its file. */
-static char *with_name(const char *text, const char *name)
-{
-    static const char mark[] = "attest-cuda:";
-    char *made = NULL;
-    for (const char *at = text; (at = strstr(at, mark)); at++) {
-        const char *key = at + sizeof mark - 1 + strspn(at + sizeof mark - 1, " \t"), *value = key + strspn(key, "name");
-        value += strspn(value, " \t");
-        if (strncmp(key, "name", 4) != 0 || *value != '=')
-            continue;
-        if (asprintf(&made, "%.*s= %s%s", (int)(value - text), text, name, value + strcspn(value, "\r\n")) < 0)
-            made = NULL;
-        return made;
-    }
-    return strdup(text);
-}
-
-/* A CUDA kernel finds the files beside it because they are beside the candidates, too. */
-static void link_headers(const struct search *search)
-{
-    char *copy = strdup(search->start.source), from[8300], to[8300], *real = NULL;
-    DIR *folder = copy && search->start.cuda ? opendir(dirname(copy)) : NULL;
-    struct dirent *entry;
-    real = folder ? realpath(copy, NULL) : NULL;
-    while (real && (entry = readdir(folder))) {
-        const char *ending = strrchr(entry->d_name, '.');
-        if (!ending || (strcmp(ending, ".h") != 0 && strcmp(ending, ".cuh") != 0))
-            continue;
-        snprintf(from, sizeof from, "%.4000s/%s", real, entry->d_name);
-        snprintf(to, sizeof to, "%.4000s/sources/%s", search->scratch, entry->d_name);
-        if (symlink(from, to) != 0 && errno != EEXIST)
-            break; /* the build will say what is missing */
-    }
-    if (folder)
-        closedir(folder);
-    free(real);
-    free(copy);
-}
-
-/* A new trial with its source in the store; NULL on failure. `text` may be NULL: then nothing was proposed. */
-static json_t *new_trial(struct search *search, const char *text, const char *origin, const int *parents)
-{
-    int number = (int)json_array_size(search->trials);
-    char name[160], digest[65] = "";
-    snprintf(name, sizeof name, "%.100s_s%lld_%d", search->start.name, (long long)search->id, number);
-    json_t *trial = json_pack("{s:i, s:s, s:i, s:s, s:[], s:s}", "number", number, "name", name, "generation",
-                              number ? (number - 1) / search->population + 1 : 0, "origin", origin, "parents", "state", "PROPOSED");
-    for (int i = 0; parents && i < 2; i++)
-        if (parents[i] >= 0)
-            json_add(json_object_get(trial, "parents"), json_integer(parents[i]));
-    if (!text)
-        return trial;
-    char *whole = search->start.cuda ? with_name(text, name) : with_folder(search, text), *path = path_of(search, name);
-    bool kept =
-        search->store && whole && path && file_replace(path, whole, strlen(whole)) && store_keep(search->store, path, digest);
-    free(whole);
-    free(path);
-    json_put(trial, "source", json_string(digest));
-    if (kept)
-        return trial;
-    json_decref(trial);
-    return NULL;
-}
-
-/* Settings as they are in the text, and what of them is not as in the start. */
-static void put_settings(const struct search *search, json_t *trial, const char *text)
-{
-    struct space here;
-    char ignored[512];
-    if (!search->space.count ||
-        !space_read(text, "", search->start.cuda, &search->session->problems, &here, ignored, sizeof ignored))
-        return;
-    json_t *settings = space_settings(&here, &here.start), *before = space_settings(&search->space, &search->space.start),
-           *changed = json_object(), *value;
-    struct point point;
-    const char *name;
-    json_object_foreach(settings, name, value)
-    {
-        if (!json_equal(value, json_object_get(before, name)))
-            json_put(changed, name, json_incref(value));
-    }
-    if (space_find(&search->space, settings, &point)) {
-        json_put(trial, "settings", json_incref(settings));
-        json_put(trial, "changed", json_incref(changed));
-    }
-    json_decref(changed);
-    json_decref(before);
-    json_decref(settings);
-    space_free(&here);
-}
-
 /* ---- the start --------------------------------------------------------------------------------------------------------------- */
 
-static struct trial_spec spec_for(const struct search *search, const char *source)
+struct trial_spec search_spec(const struct search *search, const char *source)
 {
     return (struct trial_spec){.session = search->session,
                                .source = source,
@@ -315,12 +183,12 @@ static bool lacks_gpu(const struct search *search, const json_t *record)
 /* Proves the start, before anything else. */
 static enum exit_code prove_start(struct search *search)
 {
-    json_t *trial = new_trial(search, search->start_text, "start", NULL);
+    json_t *trial = search_new_trial(search, search->start_text, "start", NULL);
     char *source = trial ? search_path(search, trial) : NULL, why[512] = "";
     if (!trial || !source)
         return give_up(search->session, EXIT_LACKING, NULL, "the source of the start cannot be kept: %s",
                        store_error(search->store));
-    struct trial_spec spec = spec_for(search, source);
+    struct trial_spec spec = search_spec(search, source);
     struct timed_job job = search_job(search, 0);
     double began = seconds_now();
     spec.keep = true;
@@ -328,7 +196,7 @@ static enum exit_code prove_start(struct search *search)
     search->doing = "proving the start";
     json_t *found = search_work(search, &job, trial_prove, &spec, why, sizeof why), *record = json_object_get(found, "record");
     enum exit_code code = EXIT_PASS;
-    put_settings(search, trial, search->start_text);
+    search_put_settings(search, trial, search->start_text);
     json_put(trial, "image", json_string(text_at(json_object_get(record, "candidate"), "image")));
     json_put(trial, "identity", json_string(text_at(found, "identity")));
     json_put(trial, "state", json_string(record ? text_at(record, "verdict") : "INCONCLUSIVE"));
@@ -374,7 +242,7 @@ static enum exit_code build_start(struct search *search)
 {
     const json_t *trial = search_trial(search, 0);
     char *source = search_path(search, trial), why[512] = "";
-    struct trial_spec spec = spec_for(search, source);
+    struct trial_spec spec = search_spec(search, source);
     struct timed_job job = search_job(search, 0);
     search->doing = "building the start";
     json_t *found = source ? search_work(search, &job, trial_build, &spec, why, sizeof why) : NULL;
@@ -389,174 +257,6 @@ static enum exit_code build_start(struct search *search)
     json_decref(found);
     free(source);
     return code;
-}
-
-/* ---- candidates --------------------------------------------------------------------------------------------------------------- */
-
-/* What the built-in proposers know. To be freed. */
-static struct tried *history_of(const struct search *search, int *count)
-{
-    struct tried *history = calloc(json_array_size(search->trials) + 1, sizeof *history);
-    json_t *trial;
-    size_t i;
-    *count = 0;
-    json_array_foreach(search->trials, i, trial)
-    {
-        struct tried *tried = history ? &history[*count] : NULL;
-        const json_t *shown = trial;
-        if (!tried || !space_find(&search->space, json_object_get(trial, "settings"), &tried->point))
-            continue;
-        if (text_is(trial, "state", "DUPLICATE")) /* it is as good as its twin */
-            shown = search_trial(search, (int)json_integer_value(json_object_get(trial, "same_as")));
-        tried->trial = (int)i;
-        tried->score = json_number_value(json_object_get(shown, "score"));
-        tried->right = json_is_number(json_object_get(shown, "score")) && !text_is(shown, "state", "REJECTED");
-        ++*count;
-    }
-    return history;
-}
-
-/* A candidate from the built-in proposer; NULL, and a reason to stop, if there is none left. */
-static json_t *propose_point(struct search *search, int number)
-{
-    struct proposal proposal;
-    json_t *trial = NULL;
-    int count;
-    struct tried *history = history_of(search, &count);
-    bool found = history && strategy_next(search->strategy, &search->space, history, count,
-                                          search_seed(search, STREAM_PROPOSAL, number), &proposal);
-    char *text = found ? space_write(&search->space, search->start_text, &proposal.point) : NULL;
-    if (text) {
-        trial = new_trial(search, text, proposal.origin, proposal.parents);
-        put_settings(search, trial, text);
-    } else {
-        search->stopped = history && !found ? "every point of the space was tried" : "memory is at its end";
-    }
-    free(text);
-    free(history);
-    return trial;
-}
-
-/* A candidate from a program. It always takes a turn. */
-static json_t *propose_program(struct search *search, int number)
-{
-    char why[400] = "";
-    int parents[2] = {champion_of_search(search, NULL), -1};
-    char *text = proposer_ask(search, number, why, sizeof why);
-    json_t *trial = new_trial(search, text, "program", parents);
-    if (trial && text) {
-        put_settings(search, trial, text);
-    } else if (trial) {
-        json_put(trial, "state", json_string("REJECTED"));
-        json_put(trial, "stage", json_string("proposal"));
-        json_put(trial, "sentence", json_string(why));
-    }
-    free(text);
-    return trial;
-}
-
-/* Proposed before, letter by letter: there is nothing to build. */
-static void find_twin(const struct search *search, json_t *trial)
-{
-    size_t i;
-    json_t *other;
-    json_array_foreach(search->trials, i, other)
-    {
-        if (*text_at(trial, "source") && text_is(other, "source", text_at(trial, "source")) &&
-            text_is(trial, "state", "PROPOSED")) {
-            json_put(trial, "state", json_string("DUPLICATE"));
-            json_put(trial, "stage", json_string("proposal"));
-            json_put(trial, "same_as", json_integer((json_int_t)i));
-            json_put(trial, "sentence", json_text("the same source as candidate %d", (int)i));
-        }
-    }
-}
-
-/* {identity of an image: number} of all trials that have one. */
-static json_t *known_images(const struct search *search)
-{
-    json_t *known = json_object(), *trial;
-    size_t i;
-    json_array_foreach(search->trials, i, trial)
-    {
-        if (*text_at(trial, "identity") && !text_is(trial, "state", "DUPLICATE"))
-            json_put(known, text_at(trial, "identity"), json_integer((json_int_t)i));
-    }
-    return known;
-}
-
-static void print_trial(struct search *search, const json_t *trial)
-{
-    char words[200], ratio[32] = "";
-    trial_words(trial, words, sizeof words);
-    if (text_is(trial, "state", "SCREENED"))
-        snprintf(ratio, sizeof ratio, "%.3f x", exp(json_number_value(json_object_get(trial, "score"))));
-    search_tell(search, "%5d %4d  %-10s %-12s %9s  %s%s%s%s%s\n", (int)json_integer_value(json_object_get(trial, "generation")),
-                (int)json_integer_value(json_object_get(trial, "number")), text_at(trial, "origin"), text_at(trial, "state"), ratio,
-                words, *ratio ? "" : ": ", *ratio || text_is(trial, "state", "DUPLICATE") ? "" : text_at(trial, "stage"),
-                *ratio || text_is(trial, "state", "DUPLICATE") ? "" : ": ", *ratio ? "" : text_at(trial, "sentence"));
-    snprintf(search->last, sizeof search->last, "candidate %d %s", (int)json_integer_value(json_object_get(trial, "number")),
-             text_at(trial, "state"));
-}
-
-/* One candidate that was proposed, as far as it gets. */
-static bool screen(struct search *search, json_t *trial)
-{
-    char why[512] = "", clock[320], *source = search_path(search, trial);
-    int number = (int)json_integer_value(json_object_get(trial, "number"));
-    struct trial_spec spec = spec_for(search, source);
-    struct timed_job job = search_job(search, TRIAL_SECONDS);
-    double began = seconds_now();
-    json_t *known = known_images(search);
-    spec.seed = search_seed(search, STREAM_SCREEN, number);
-    spec.start_name = text_at(search_trial(search, 0), "name");
-    spec.start_image = search->start_image;
-    spec.known = known;
-    if (search->session->options.clock) {
-        snprintf(clock, sizeof clock, "%.256s,seed=%llu", search->session->options.clock,
-                 (unsigned long long)search_seed(search, STREAM_SCREEN, 1000000 + number));
-        spec.clock = clock;
-    }
-    search->doing = "screening";
-    json_t *found = source ? search_work(search, &job, trial_screen, &spec, why, sizeof why) : NULL;
-    bool over = job.late && search_left(search) <= 0;
-    if (found) {
-        json_object_update(trial, found);
-    } else if (!over) { /* cut off by the budget, it stays proposed */
-        json_put(trial, "state", json_string("REJECTED"));
-        json_put(trial, "stage", json_string("process"));
-        json_put(trial, "sentence", json_string(source ? why : "its source is lost"));
-    }
-    json_put(trial, "seconds", json_real(seconds_now() - began));
-    bool kept = search_keep(search, trial);
-    if (!over)
-        print_trial(search, trial);
-    folder_remove(job.folder);
-    json_decref(found);
-    json_decref(known);
-    free(source);
-    return kept;
-}
-
-/* The next candidate, from its proposal to its score. False if the state cannot be kept. */
-static bool take_turn(struct search *search)
-{
-    int number = (int)json_array_size(search->trials);
-    json_t *trial = search->command ? propose_program(search, number) : propose_point(search, number);
-    if (!trial)
-        return search->stopped != NULL;
-    if (search->command && search_left(search) <= 0) { /* the time of the search was over, not that of the proposer */
-        json_decref(trial);
-        return true;
-    }
-    find_twin(search, trial);
-    bool kept = search_keep(search, trial);
-    if (kept && text_is(trial, "state", "PROPOSED"))
-        kept = screen(search, trial);
-    else if (kept)
-        print_trial(search, trial);
-    json_decref(trial);
-    return kept;
 }
 
 /* ---- the loop ----------------------------------------------------------------------------------------------------------------- */
@@ -588,7 +288,7 @@ static bool run_generations(struct search *search)
     json_array_foreach(search->trials, i, trial)
     {
         if (kept && i > 0 && text_is(trial, "state", "PROPOSED") && may_go_on(search)) /* the last process did not get to it */
-            kept = screen(search, trial);
+            kept = search_screen(search, trial);
     }
     while (kept && may_go_on(search)) {
         int number = (int)json_array_size(search->trials) - 1; /* of the last candidate */
@@ -605,7 +305,7 @@ static bool run_generations(struct search *search)
             search->stopped = "all generations were made";
             break;
         }
-        kept = take_turn(search);
+        kept = search_take_turn(search);
     }
     if (kept && search_left(search) > 0)
         challenge_round(search, true);
@@ -626,7 +326,7 @@ static void write_champion(struct search *search, json_t *result)
         const char *slash = strrchr(path, '/'), *stem = slash ? slash + 1 : path;
         char name[160], *renamed;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(stem, "."), stem);
-        renamed = with_name(text, name);
+        renamed = search_renamed(text, name);
         free(text);
         text = renamed;
     }
@@ -697,7 +397,7 @@ static enum exit_code prepare(struct search *search)
     for (int i = 0; made && i < search->session->problems.count; i++)
         made = fprintf(file, "%s\n", search->session->problems.entries[i].text) > 0;
     made = file && fclose(file) == 0 && made;
-    link_headers(search);
+    search_link_headers(search);
     if (!made || !ledger_take(search->store, search->id, getpid(), search->scratch))
         return give_up(search->session, EXIT_LACKING, NULL, "the state of the search cannot be written");
     return EXIT_PASS;

@@ -1,6 +1,6 @@
 /*
  * search.h - a search: candidates are proposed, proven and timed; the best become champions; it ends in a verdict. Reading order:
- * search.c (the loop), challenge.c (who becomes champion), conclusion.c (the verdict), proposer.c (programs that propose), trial.c (one
+ * search.c (the loop), search_candidates.c and search_sources.c (what it goes through), challenge.c (who becomes champion), conclusion.c (the verdict), proposer.c (programs that propose), trial.c (one
  * candidate, in a process of its own), strategy.c and surrogate.c (built-in proposers), space.c, ledger.c (state), timed_job.c
  * (processes), export.c (T4).
  */
@@ -69,6 +69,31 @@ double search_gpu_seconds(const struct search *search); /* used so far */
 
 /* A trial in the words of people: its settings, or its sentence. */
 void trial_words(const json_t *trial, char *text, size_t size);
+
+/* What a candidate is built from and compared with. */
+struct trial_spec search_spec(const struct search *search, const char *source);
+
+/* ---- search_sources.c ----------------------------------------------------------------------------------------------------- */
+
+/* A new trial with its source in the store; NULL on failure. `text` may be NULL: then nothing was proposed. */
+json_t *search_new_trial(struct search *search, const char *text, const char *origin, const int *parents);
+
+/* Settings as they are in the text, and what of them is not as in the start. */
+void search_put_settings(const struct search *search, json_t *trial, const char *text);
+
+/* The text of a CUDA kernel with the name of its file in its manifest; to be freed. */
+char *search_renamed(const char *text, const char *name);
+
+/* A CUDA kernel finds the files beside it because they are beside the candidates, too. */
+void search_link_headers(const struct search *search);
+
+/* ---- search_candidates.c ---------------------------------------------------------------------------------------------------- */
+
+/* The next candidate, from its proposal to its score. False if the state cannot be kept. */
+bool search_take_turn(struct search *search);
+
+/* One candidate that was proposed, as far as it gets. */
+bool search_screen(struct search *search, json_t *trial);
 
 /* ---- challenge.c --------------------------------------------------------------------------------------------------------- */
 
