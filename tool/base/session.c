@@ -92,6 +92,15 @@ enum exit_code kernels_check(struct session *session)
     return give_up(session, EXIT_USAGE, hint, "no kernel of this build is called %s", glob);
 }
 
+bool kernel_is_there(const char *name)
+{
+    attest_kernel_info info = {.size = sizeof info};
+    for (size_t i = 0; i < attest_kernel_count(); i++)
+        if (attest_kernel_get(i, &info) == ATTEST_OK && strcmp(info.name, name) == 0)
+            return true;
+    return false;
+}
+
 void missing_features(const char *needs, const char *features, char *text, size_t size)
 {
     size_t used = 0;

@@ -110,6 +110,9 @@ const char *session_device(const struct options *options);
 bool kernel_matches(const char *glob, const char *name);
 enum exit_code kernels_check(struct session *session);
 
+/* Whether this build has a kernel of this name. */
+bool kernel_is_there(const char *name);
+
 /* The words of `needs` that the list `features` lacks, such as "amx"; "" if it has all. */
 void missing_features(const char *needs, const char *features, char *text, size_t size);
 

@@ -177,18 +177,6 @@ static enum exit_code run_again(struct session *session, const json_t *record, j
 
 /* ---- comparing ------------------------------------------------------------------------------------------------------------- */
 
-static const json_t *find_gate(const json_t *record, const char *name)
-{
-    const json_t *gate;
-    size_t index;
-    json_array_foreach(json_object_get(record, "gates"), index, gate)
-    {
-        if (text_is(gate, "gate", name))
-            return gate;
-    }
-    return NULL;
-}
-
 /* The interval of the speed ratio over the suite; false if there is none. */
 static bool read_interval(const json_t *gate, double *low, double *high)
 {
@@ -247,7 +235,7 @@ static enum exit_code compare(struct session *session, const json_t *record, con
     json_array_foreach(json_object_get(record, "gates"), index, gate)
     {
         char note[768];
-        const json_t *now = find_gate(again, text_at(gate, "gate"));
+        const json_t *now = record_gate(again, text_at(gate, "gate"));
         enum holding holding = compare_gate(gate, now, same_machine, note, sizeof note);
         bool optional = holding == NOT_COMPARED && text_is(gate, "gate", "speed");
         counts[holding] += !optional;

@@ -37,7 +37,7 @@ static bool is_expected(const struct selftest *test, const struct mutant *mutant
 /* What the speed gate came to: FASTER, SLOWER, SAME or INCONCLUSIVE; CHEAT; or nothing, if it was not run. */
 static const char *speed_of(const struct mutant *mutant)
 {
-    const json_t *gate = museum_gate(mutant->record, "speed");
+    const json_t *gate = record_gate(mutant->record, "speed");
     if (museum_is_cheat(gate) || text_is(gate, "verdict", "INCONCLUSIVE"))
         return museum_is_cheat(gate) ? "CHEAT" : "INCONCLUSIVE";
     return text_at(json_object_get(json_object_get(gate, "details"), "suite"), "speed");
@@ -88,7 +88,7 @@ static bool diagnosed(const char *names, const json_t *gate, char *found, size_t
 /* A kernel that two gates have to reject. */
 static const char *outcome_of_both(struct selftest *test, const struct mutant *mutant, json_t *row, bool *right)
 {
-    const json_t *build = museum_gate(mutant->record, gates[0].name), *failed = museum_rejection(mutant->record, 1);
+    const json_t *build = record_gate(mutant->record, gates[0].name), *failed = museum_rejection(mutant->record, 1);
     char first[160], found[160];
     const char *parts = strstr(mutant->names, MUSEUM_PARTS), *second = parts ? parts + sizeof MUSEUM_PARTS - 1 : "";
     snprintf(first, sizeof first, "%.*s", parts ? (int)(parts - mutant->names) : (int)sizeof first - 1, mutant->names);
@@ -109,7 +109,7 @@ static const char *outcome_of_both(struct selftest *test, const struct mutant *m
 /* One cell of the matrix. */
 static const char *mark(const struct mutant *mutant, const struct gate *gate)
 {
-    const json_t *found = museum_gate(mutant->record, gate->name);
+    const json_t *found = record_gate(mutant->record, gate->name);
     enum verdict verdict = found ? verdict_find(text_at(found, "verdict")) : VERDICT_COUNT;
     static const char *const marks[] = {"pass", "FAIL", "?", "n/a", "."};
     if (verdict == VERDICT_FAIL && !gate->needed && !museum_is_cheat(found))
@@ -120,7 +120,7 @@ static const char *mark(const struct mutant *mutant, const struct gate *gate)
 static bool is_inconclusive(const struct mutant *mutant)
 {
     for (int i = 0; i < gate_count; i++)
-        if (text_is(museum_gate(mutant->record, gates[i].name), "verdict", "INCONCLUSIVE"))
+        if (text_is(record_gate(mutant->record, gates[i].name), "verdict", "INCONCLUSIVE"))
             return true;
     return false;
 }

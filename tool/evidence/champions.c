@@ -266,15 +266,6 @@ enum exit_code champion_restore(const char *evidence, const char *kernel, const 
 
 /* ---- lib/champions.def ----------------------------------------------------------------------------------------------------- */
 
-static bool in_library(const char *kernel)
-{
-    attest_kernel_info info = {.size = sizeof info};
-    for (size_t i = 0; i < attest_kernel_count(); i++)
-        if (attest_kernel_get(i, &info) == ATTEST_OK && strcmp(info.name, kernel) == 0)
-            return true;
-    return false;
-}
-
 /* A string of C with the characters that could end it left out. */
 static void print_string(FILE *stream, const char *text)
 {
@@ -296,7 +287,7 @@ static void print_proofs(FILE *stream, const json_t *statements)
     {
         const json_t *record = json_object_get(json_object_get(entry, "statement"), "predicate");
         const char *kernel = text_at(record, "kernel"), *model = text_at(json_object_get(record, "device"), "model");
-        if (strcmp(text_at(record, "verdict"), "PROVEN") == 0 && in_library(kernel)) {
+        if (strcmp(text_at(record, "verdict"), "PROVEN") == 0 && kernel_is_there(kernel)) {
             char *key = NULL;
             if (asprintf(&key, "%s\n%s", kernel, model) >= 0)
                 json_put(rows, key, json_true());
@@ -342,7 +333,7 @@ char *champions_def(const json_t *champions, const json_t *statements)
         const json_t *last = NULL;
         json_array_foreach(json_object_get(row, "history"), at, reign)
         {
-            if (in_library(text_at(reign, "kernel")))
+            if (kernel_is_there(text_at(reign, "kernel")))
                 last = reign;
         }
         for (int i = 0; last && i < COUNT_OF(dtypes); i++) {

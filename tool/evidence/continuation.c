@@ -30,25 +30,13 @@ static json_int_t sequence_of(const json_t *record)
     return json_integer_value(json_object_get(record, "sequence"));
 }
 
-static json_t *find_gate(const json_t *record, const char *name)
-{
-    json_t *gate;
-    size_t index;
-    json_array_foreach(json_object_get(record, "gates"), index, gate)
-    {
-        if (text_is(gate, "gate", name))
-            return gate;
-    }
-    return NULL;
-}
-
 /* ---- combining ------------------------------------------------------------------------------------------------------------- */
 
 json_t *continuation_add(const json_t *base, const json_t *record)
 {
     json_t *combined = json_copy((json_t *)(uintptr_t)record), *gates = json_array();
     for (int i = 0; i < COUNT_OF(rules); i++) {
-        json_t *own = find_gate(record, rules[i].name), *earlier = find_gate(base, rules[i].name);
+        json_t *own = record_gate(record, rules[i].name), *earlier = record_gate(base, rules[i].name);
         if (own) {
             own = json_copy(own);
             json_put(own, "policy_number", json_integer(record_policy(record)));
@@ -107,7 +95,7 @@ json_t *continuation_missing(const json_t *combined)
     json_t *missing = json_array();
     bool cuda = text_is(combined, "backend", "cuda");
     for (int i = 0; i < COUNT_OF(rules); i++) {
-        const json_t *gate = find_gate(combined, rules[i].name);
+        const json_t *gate = record_gate(combined, rules[i].name);
         int since = cuda ? rules[i].cuda : rules[i].cpu;
         bool passed = text_is(gate, "verdict", "PASS") || text_is(gate, "verdict", "NOT APPLICABLE");
         if (rules[i].needed && since && (!passed || json_integer_value(json_object_get(gate, "policy_number")) < since))

@@ -44,18 +44,6 @@ static const struct {
 };
 enum { RULE_COUNT = sizeof rules / sizeof rules[0] };
 
-static const json_t *find_gate(const json_t *record, const char *name)
-{
-    const json_t *gate;
-    size_t index;
-    json_array_foreach(json_object_get(record, "gates"), index, gate)
-    {
-        if (text_is(gate, "gate", name))
-            return gate;
-    }
-    return NULL;
-}
-
 int record_policy(const json_t *record)
 {
     json_int_t number = json_integer_value(json_object_get(record, "policy_number"));
@@ -107,10 +95,10 @@ static bool is_proven_in_emulation(const json_t *record)
     static const char *const shown[] = {"build", "emulation"};
     bool lacking = false;
     for (int i = 0; i < 2; i++)
-        if (verdict_of(find_gate(record, shown[i])) != VERDICT_PASS)
+        if (verdict_of(record_gate(record, shown[i])) != VERDICT_PASS)
             return false;
     for (int i = 0; i < RULE_COUNT; i++) {
-        const json_t *gate = find_gate(record, rules[i].name);
+        const json_t *gate = record_gate(record, rules[i].name);
         enum verdict verdict = verdict_now(i, record, gate);
         if (!is_needed(i, record) || verdict == VERDICT_PASS || verdict == VERDICT_NOT_APPLICABLE)
             continue;
@@ -125,7 +113,7 @@ static bool is_proven_in_emulation(const json_t *record)
 static bool decide_against(const json_t *record, struct decision *decision)
 {
     for (int i = 0; i < RULE_COUNT; i++) {
-        const json_t *gate = find_gate(record, rules[i].name);
+        const json_t *gate = record_gate(record, rules[i].name);
         if ((rules[i].needed && verdict_of(gate) == VERDICT_FAIL) || (!rules[i].needed && is_cheat(gate))) {
             decision->verdict = "REJECTED";
             decision->gate = gate;
@@ -143,7 +131,7 @@ static bool decide_against(const json_t *record, struct decision *decision)
     }
     decision->verdict = "INCONCLUSIVE";
     for (int i = 0; i < RULE_COUNT; i++) {
-        const json_t *gate = find_gate(record, rules[i].name);
+        const json_t *gate = record_gate(record, rules[i].name);
         enum verdict verdict = verdict_now(i, record, gate);
         if (is_needed(i, record) && (verdict == VERDICT_INCONCLUSIVE || verdict == VERDICT_COUNT)) {
             decision->gate = gate;
@@ -157,7 +145,7 @@ static bool decide_against(const json_t *record, struct decision *decision)
     }
     static const char *const essential[] = {"oracle", "correctness"};
     for (int i = 0; i < 2; i++) {
-        const json_t *gate = find_gate(record, essential[i]);
+        const json_t *gate = record_gate(record, essential[i]);
         if (verdict_of(gate) == VERDICT_PASS)
             continue;
         decision->gate = gate;
@@ -177,7 +165,7 @@ static void say(struct decision *decision, const char *champion, const char *sen
 /* Who reigns, for a kernel that is proven. */
 static void decide_reign(const json_t *record, struct decision *decision)
 {
-    const json_t *gate = find_gate(record, "speed"), *suite = json_object_get(json_object_get(gate, "details"), "suite");
+    const json_t *gate = record_gate(record, "speed"), *suite = json_object_get(json_object_get(gate, "details"), "suite");
     const char *opponent = json_string_value(json_object_get(record, "opponent")), *speed = text_at(suite, "speed");
     double ratio = json_number_value(json_object_get(suite, "ratio"));
     bool measured = isfinite(ratio) && ratio > 0;

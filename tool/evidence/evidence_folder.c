@@ -18,8 +18,7 @@
 #define WAITING  ".next-"
 #define NO_BYTES "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" /* digest of an empty file */
 
-static bool fail(char *why, size_t why_size, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static bool fail(char *why, size_t why_size, const char *format, ...)
+bool evidence_fail(char *why, size_t why_size, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -236,13 +235,13 @@ json_t *sums_read(const char *evidence, char *why, size_t why_size)
     snprintf(path, sizeof path, "%s/" SUMS_FILE, evidence);
     const char *wrong = evidence_irregular(evidence, SUMS_FILE);
     if (wrong) {
-        fail(why, why_size, "%s: %s", path, wrong);
+        evidence_fail(why, why_size, "%s: %s", path, wrong);
         json_decref(sums);
         return NULL;
     }
     char *text = file_read(path, &size);
     if (!text && errno != ENOENT) {
-        fail(why, why_size, "%s cannot be read: %s", path, strerror(errno));
+        evidence_fail(why, why_size, "%s cannot be read: %s", path, strerror(errno));
         json_decref(sums);
         return NULL;
     }
@@ -256,7 +255,7 @@ json_t *sums_read(const char *evidence, char *why, size_t why_size)
     }
     free(text);
     if (wrong) {
-        fail(why, why_size, "%s %s", path, wrong);
+        evidence_fail(why, why_size, "%s %s", path, wrong);
         json_decref(sums);
         return NULL;
     }
@@ -283,7 +282,7 @@ bool sums_write(const char *evidence, const json_t *sums, char *why, size_t why_
     snprintf(path, sizeof path, "%s/" SUMS_FILE, evidence);
     bool written = stream && fclose(stream) == 0 && file_replace(path, text, size);
     if (!written)
-        fail(why, why_size, "%s cannot be written: %s", path, strerror(errno));
+        evidence_fail(why, why_size, "%s cannot be written: %s", path, strerror(errno));
     free(text);
     return written;
 }

@@ -13,6 +13,9 @@
 #define SUMS_FILE       "SHA256SUMS"
 enum { LARGEST_EVIDENCE_FILE = 256 << 20 }; /* bytes */
 
+/* Writes the sentence and returns false, so that a function can end with it. */
+bool evidence_fail(char *why, size_t why_size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
 /* A name without a path and without letters that a shell or a file system could take otherwise; no dot at its beginning. */
 bool is_plain_name(const char *name);
 

@@ -35,16 +35,6 @@
 #include "statement_order.h"
 #include "store.h"
 
-static bool fail(char *why, size_t why_size, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static bool fail(char *why, size_t why_size, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(why, why_size, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
 /* NULL if it is not there, or no text. */
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -288,7 +278,7 @@ json_t *statements_load(const char *evidence, char *why, size_t why_size)
     if (lock < 0 && errno == ENOENT)
         return json_array();
     if (lock < 0) {
-        fail(why, why_size, "%s cannot be read: %s", evidence, strerror(errno));
+        evidence_fail(why, why_size, "%s cannot be read: %s", evidence, strerror(errno));
         return NULL;
     }
     json_t *sums = sums_read(evidence, why, why_size);
@@ -317,8 +307,8 @@ static bool look_around(const json_t *entries, const char *file, json_int_t *seq
         if (strcmp(text_of(entry, "file"), file) != 0)
             continue;
         if (text_of(entry, "problem"))
-            return fail(why, why_size, "%s, line %lld: %s; nothing was appended", file,
-                        (long long)json_integer_value(json_object_get(entry, "line")), text_of(entry, "problem"));
+            return evidence_fail(why, why_size, "%s, line %lld: %s; nothing was appended", file,
+                                 (long long)json_integer_value(json_object_get(entry, "line")), text_of(entry, "problem"));
         *previous = text_of(entry, "digest");
     }
     return true;
@@ -342,14 +332,15 @@ static bool copy_artefacts(const char *evidence, const json_t *record, struct st
         char *path = store ? store_artefact(store, digest) : NULL, found[DIGEST_TEXT];
         struct stat status;
         if (store && (!path || stat(path, &status) != 0))
-            copied = fail(why, why_size, "the artefact %s (%s) is not in the store", digest, json_string_value(unused));
+            copied = evidence_fail(why, why_size, "the artefact %s (%s) is not in the store", digest, json_string_value(unused));
         else if (!store || status.st_size > LARGEST_ARTEFACT || is_one_of_many(json_string_value(unused)))
             json_add(omitted, json_string(digest));
         else if (!object_keep(evidence, path, found))
-            copied = fail(why, why_size, "the artefact %s (%s) cannot be copied to %s: %s", digest, json_string_value(unused),
-                          evidence, strerror(errno));
+            copied = evidence_fail(why, why_size, "the artefact %s (%s) cannot be copied to %s: %s", digest,
+                                   json_string_value(unused), evidence, strerror(errno));
         else if (strcmp(found, digest) != 0)
-            copied = fail(why, why_size, "the artefact %s (%s) was changed in the store", digest, json_string_value(unused));
+            copied =
+                evidence_fail(why, why_size, "the artefact %s (%s) was changed in the store", digest, json_string_value(unused));
         free(path);
         if (!copied)
             break;
@@ -391,7 +382,7 @@ static char *make_line(const json_t *statement, json_int_t sequence, const char 
         text = envelope ? canonical_text(envelope) : NULL;
         json_decref(envelope);
     } else if (!text) {
-        fail(why, why_size, "out of memory, or the record holds what JSON cannot");
+        evidence_fail(why, why_size, "out of memory, or the record holds what JSON cannot");
     }
     return text;
 }
@@ -405,11 +396,11 @@ static bool extend_file(const char *evidence, const char *file, const char *line
     evidence_next(evidence, file, next, sizeof next);
     char *text = file_read(path, &size);
     if (!text && errno != ENOENT)
-        return fail(why, why_size, "%s cannot be read: %s", path, strerror(errno));
+        return evidence_fail(why, why_size, "%s cannot be read: %s", path, strerror(errno));
     char *grown = realloc(text, size + length + 2);
     if (!grown) {
         free(text);
-        return fail(why, why_size, "out of memory");
+        return evidence_fail(why, why_size, "out of memory");
     }
     digest_of_bytes(grown, size, before);
     memcpy(grown + size, line, length);
@@ -419,11 +410,11 @@ static bool extend_file(const char *evidence, const char *file, const char *line
 
     bool done = file_replace(next, grown, size);
     if (!done)
-        fail(why, why_size, "%s cannot be written: %s", next, strerror(errno));
+        evidence_fail(why, why_size, "%s cannot be written: %s", next, strerror(errno));
     json_put(sums, file, json_pack("[s, s]", before, after));
     done = done && sums_write(evidence, sums, why, why_size);
     if (done && !file_rename(next, path))
-        done = fail(why, why_size, "%s cannot be written: %s", path, strerror(errno));
+        done = evidence_fail(why, why_size, "%s cannot be written: %s", path, strerror(errno));
     if (done) {
         json_put(sums, file, json_pack("[s]", after));
         done = sums_write(evidence, sums, why, why_size);
@@ -440,10 +431,10 @@ static bool append_locked(const char *evidence, const json_t *statement, const c
     json_int_t sequence = 0;
     const json_t *predicate = json_object_get(statement, "predicate");
     if (!file_of(predicate, file, sizeof file))
-        return fail(why, why_size, "the record names no device class or kernel that can be the name of a file");
+        return evidence_fail(why, why_size, "the record names no device class or kernel that can be the name of a file");
     snprintf(folder, sizeof folder, "%s/%.*s", evidence, (int)strcspn(file, "/"), file);
     if (!folder_make(folder))
-        return fail(why, why_size, "%s cannot be made: %s", folder, strerror(errno));
+        return evidence_fail(why, why_size, "%s cannot be made: %s", folder, strerror(errno));
     leavings_remove(evidence, 0);
     leavings_remove(folder, 0);
     snprintf(folder, sizeof folder, "%s/objects", evidence);
@@ -470,10 +461,10 @@ bool statement_append(const char *evidence, const json_t *statement, const char 
                       size_t why_size)
 {
     if (!folder_make(evidence))
-        return fail(why, why_size, "%s cannot be made: %s", evidence, strerror(errno));
+        return evidence_fail(why, why_size, "%s cannot be made: %s", evidence, strerror(errno));
     int lock = lock_folder(evidence, LOCK_EX);
     if (lock < 0)
-        return fail(why, why_size, "%s cannot be locked: %s", evidence, strerror(errno));
+        return evidence_fail(why, why_size, "%s cannot be locked: %s", evidence, strerror(errno));
     bool done = append_locked(evidence, statement, key, store, why, why_size);
     close(lock);
     return done;

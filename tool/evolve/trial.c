@@ -47,14 +47,6 @@ static bool open_proof(struct session *session, const struct trial_spec *spec, s
     return true;
 }
 
-static const struct gate *gate_named(const char *name)
-{
-    for (int i = 0; i < gate_count; i++)
-        if (strcmp(gates[i].name, name) == 0)
-            return &gates[i];
-    return NULL;
-}
-
 /* ---- screening ------------------------------------------------------------------------------------------------------------- */
 
 struct screening {

@@ -17,6 +17,14 @@ const struct gate gates[] = {
 #undef GATE
 const int gate_count = COUNT_OF(gates);
 
+const struct gate *gate_named(const char *name)
+{
+    for (int i = 0; i < gate_count; i++)
+        if (strcmp(gates[i].name, name) == 0)
+            return &gates[i];
+    return NULL;
+}
+
 void gate_say(struct gate_result *result, enum verdict verdict, const char *format, ...)
 {
     va_list arguments;

@@ -62,6 +62,7 @@ struct gate {
 };
 extern const struct gate gates[];
 extern const int gate_count;
+const struct gate *gate_named(const char *name); /* NULL if there is none */
 
 #define GATE(name, needed, came, cpu, cuda, claim) void gate_##name(struct proof *proof, struct gate_result *result);
 #include "evidence/gates.def"

@@ -208,15 +208,6 @@ static const char *problem_class(const struct proof *proof)
 /* ---- the opponent
  * -------------------------------------------------------------------------------------------------------------------- */
 
-static bool in_library(const char *kernel)
-{
-    attest_kernel_info info = {.size = sizeof info};
-    for (size_t i = 0; i < attest_kernel_count(); i++)
-        if (attest_kernel_get(i, &info) == ATTEST_OK && strcmp(info.name, kernel) == 0)
-            return true;
-    return false;
-}
-
 /* The opponent that --vs names: a kernel of the library, or a file, which is built as the candidate was. */
 static bool open_other(struct proof *proof, const char *word, char *why, size_t why_size)
 {
@@ -228,7 +219,7 @@ static bool open_other(struct proof *proof, const char *word, char *why, size_t 
     snprintf(why, why_size, "--vs %s could not be opened", word);
     if (!file) {
         opponent->name = strdup(word);
-        good = opponent->name && in_library(word);
+        good = opponent->name && kernel_is_there(word);
         if (!good)
             snprintf(why, why_size, "--vs %s is no kernel of this build, and no file", word);
     } else if (candidate_open(proof->session, word, &other.candidate) == EXIT_PASS) {
@@ -279,7 +270,7 @@ static bool find_opponent(struct proof *proof, struct store *store, char *why, s
     const char *image = champion ? champion_image(statements, class, problem_class(proof)) : NULL;
     if (champion && strcmp(champion, proof->candidate.name) != 0) {
         opponent->name = strdup(champion);
-        if (!in_library(champion))
+        if (!kernel_is_there(champion))
             opponent->image = image && store ? store_artefact(store, image) : NULL;
     } else if (champion && image && store &&
                strcmp(image, json_string_value(json_object_get(proof->candidate.facts, "image"))) != 0) {
@@ -294,7 +285,7 @@ static bool find_opponent(struct proof *proof, struct store *store, char *why, s
     }
     json_decref(statements);
     if (opponent->name && !opponent->image &&
-        !in_library(opponent->name)) { /* it won on another machine, and is not to be had here */
+        !kernel_is_there(opponent->name)) { /* it won on another machine, and is not to be had here */
         free(opponent->name);
         opponent->name = NULL;
     }

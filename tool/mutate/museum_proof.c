@@ -91,18 +91,6 @@ void museum_leave_out(struct museum *museum)
     free(lister);
 }
 
-const json_t *museum_gate(const json_t *record, const char *name)
-{
-    const json_t *gate;
-    size_t i;
-    json_array_foreach(json_object_get(record, "gates"), i, gate)
-    {
-        if (text_is(gate, "gate", name))
-            return gate;
-    }
-    return NULL;
-}
-
 bool museum_is_cheat(const json_t *gate)
 {
     return json_is_true(json_object_get(json_object_get(gate, "details"), "cheat"));
@@ -111,7 +99,7 @@ bool museum_is_cheat(const json_t *gate)
 const json_t *museum_rejection(const json_t *record, int first)
 {
     for (int i = first; i < gate_count; i++) {
-        const json_t *gate = museum_gate(record, gates[i].name);
+        const json_t *gate = record_gate(record, gates[i].name);
         if (text_is(gate, "verdict", "FAIL") && (gates[i].needed || museum_is_cheat(gate)))
             return gate;
     }
@@ -210,7 +198,7 @@ static json_t *prove_once(const struct museum *museum, const struct mutant *muta
 static bool got_past(const struct mutant *mutant, const json_t *record)
 {
     return mutant->kind == KIND_MUTANT && !museum_rejection(record, 0) &&
-           text_is(museum_gate(record, "correctness"), "verdict", "PASS");
+           text_is(record_gate(record, "correctness"), "verdict", "PASS");
 }
 
 struct running {

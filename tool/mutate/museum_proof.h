@@ -13,8 +13,7 @@ void museum_leave_out(struct museum *museum);
 /* Proves the chosen rows, some at once, and tells of each, in their order, when those before it are there. */
 void museum_prove(struct museum *museum, void (*ended)(void *data, const struct mutant *mutant), void *data);
 
-/* The result of a gate in a record, or NULL; and whether it says that the kernel cheats. */
-const json_t *museum_gate(const json_t *record, const char *name);
+/* Whether the result of a gate says that the kernel cheats. */
 bool museum_is_cheat(const json_t *gate);
 
 /* The first gate that rejects the kernel, from gate number `first` on. A kernel that is not faster is not rejected for that. NULL if

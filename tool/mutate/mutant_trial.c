@@ -368,10 +368,8 @@ static void emulate_mutant(const struct mutant_trial *trial, json_t *result)
 {
     struct session session;
     struct gate_result found = {.verdict = VERDICT_INCONCLUSIVE, .details = json_object(), .artefacts = json_object()};
-    const struct gate *gate = NULL;
+    const struct gate *gate = gate_named("emulation");
     struct proof proof;
-    for (int i = 0; i < gate_count; i++)
-        gate = strcmp(gates[i].name, "emulation") == 0 ? &gates[i] : gate;
     gate_say(&found, VERDICT_INCONCLUSIVE, "CUDA kernels need a GPU here (--device cuda): there is no emulation gate");
     if (is_same_emulated(trial)) {
         end_as(result, MUTANT_EQUIVALENT, NULL);

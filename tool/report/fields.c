@@ -48,18 +48,9 @@ json_t *field_array(const json_t *object, const char *key)
     return json_is_array(value) ? value : NULL;
 }
 
-json_t *gate_of(const json_t *record, const char *gate)
-{
-    size_t index;
-    json_t *result;
-    json_array_foreach(field_array(record, "gates"), index,
-                       result) if (strcmp(field_text(result, "gate"), gate) == 0) return result;
-    return NULL;
-}
-
 json_t *details_of(const json_t *record, const char *gate)
 {
-    return field_object(gate_of(record, gate), "details");
+    return field_object(record_gate(record, gate), "details");
 }
 
 const char *gate_name(const json_t *result)

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "evidence/member.h"
+
 /* A member as text: "" if it is not there or is no string. Borrowed. */
 const char *field_text(const json_t *object, const char *key);
 
@@ -20,8 +22,7 @@ double value_number(const json_t *value, bool *found);
 json_t *field_object(const json_t *object, const char *key);
 json_t *field_array(const json_t *object, const char *key);
 
-/* The result of one gate of a record, and its details; NULL if it was not run. Borrowed. */
-json_t *gate_of(const json_t *record, const char *gate);
+/* The details of one gate of a record (record_gate of evidence/member.h); NULL if it was not run. Borrowed. */
 json_t *details_of(const json_t *record, const char *gate);
 
 /* The name of the gate of a result; "unnamed gate" if it has none. */

@@ -221,7 +221,7 @@ static void write_verdicts(FILE *out, const struct matter *matter)
 
 static void write_gate_cell(FILE *out, const json_t *record, const char *gate)
 {
-    json_t *result = gate_of(record, gate);
+    json_t *result = record_gate(record, gate);
     const char *verdict = result ? field_text(result, "verdict") : "NOT RUN";
     enum tone tone = tone_of(verdict);
     /* A slower kernel can be proven: then the speed gate is no failure of the proof. */

@@ -53,19 +53,6 @@ static bool same_verdict(const json_t *object, enum speed speed, const struct in
            same_number(object, "low", exp(log_ratio->low)) && same_number(object, "high", exp(log_ratio->high));
 }
 
-/* The shape of the gate's details that is about the problem. */
-static const json_t *find_shape(const json_t *details, const char *problem)
-{
-    const json_t *shape;
-    size_t index;
-    json_array_foreach(json_object_get(details, "shapes"), index, shape)
-    {
-        if (text_is(shape, "problem", problem))
-            return shape;
-    }
-    return NULL;
-}
-
 struct again {
     struct shape_samples *samples;
     struct shape_verdict *verdicts;
@@ -77,7 +64,7 @@ static void judge_again(struct again *again, const json_t *kept, const json_t *d
                         json_t *findings)
 {
     const char *problem = text_at(kept, "problem");
-    const json_t *shape = find_shape(details, problem);
+    const json_t *shape = member_find(json_object_get(details, "shapes"), "problem", problem);
     struct shape_samples *samples = &again->samples[again->count];
     struct shape_verdict *verdict = &again->verdicts[again->count];
     if (json_array_size(json_object_get(kept, "blocks")) == 0)
