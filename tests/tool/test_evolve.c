@@ -15,7 +15,7 @@
 #include "evidence/member.h"
 #include "evidence/objects.h"
 #include "evidence/store.h"
-#include "evolve/ledger.h"
+#include "evolve/search_ledger.h"
 #include "evolve/search.h"
 #include "base/random.h"
 #include "data/statistics.h"

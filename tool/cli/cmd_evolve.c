@@ -17,7 +17,7 @@
 #include "evidence/objects.h"
 #include "evidence/statement.h"
 #include "evidence/store.h"
-#include "evolve/ledger.h"
+#include "evolve/search_ledger.h"
 #include "evolve/search.h"
 #include "data/statistics.h"
 

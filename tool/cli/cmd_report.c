@@ -18,7 +18,7 @@
 #include "evidence/objects.h"
 #include "evidence/statement.h"
 #include "evidence/store.h"
-#include "evolve/ledger.h"
+#include "evolve/search_ledger.h"
 #include "report/fields.h"
 #include "report/render.h"
 

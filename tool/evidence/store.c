@@ -2,7 +2,7 @@
  * store.c - the run database and the artefacts. See store.h.
  *
  * Proofs have two tables: a run is inserted when it begins, with what is known then; a gate is inserted when it ends; the record
- * is put into the run when all is over. Searches have two more (evolve/ledger.c). Each of these steps is one transaction, flushed to
+ * is put into the run when all is over. Searches have two more (evolve/search_ledger.c). Each of these steps is one transaction, flushed to
  * the disk before the call returns (write-ahead log, synchronous=FULL), so that after a kill or a crash a result is either there
  * whole or not at all, and one that was reported is there. Several processes may write at once: each waits for the other's
  * transaction, which takes milliseconds.

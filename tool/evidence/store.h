@@ -33,7 +33,7 @@ char *store_artefact(const struct store *store, const char *digest); /* its path
  * on failure. */
 json_t *store_records(struct store *store, const char *kernel, int most);
 
-/* For tables of others in the same database: those of a search (evolve/ledger.c). */
+/* For tables of others in the same database: those of a search (evolve/search_ledger.c). */
 struct sqlite3;
 struct sqlite3 *store_database(struct store *store);
 

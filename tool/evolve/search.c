@@ -6,7 +6,7 @@
  *     proposal -> build -> oracle -> correctness on few problems -> short timing against the start        (trial_screen)
  * which ends at the first that fails; and after each generation the best may challenge the champion:
  *     all gates -> speed gate against the champion, on new data                                           (challenge.c)
- * When the generations, the space, or the budget is at its end, so is the search, with a verdict (conclusion.c).
+ * When the generations, the space, or the budget is at its end, so is the search, with a verdict (search_verdict.c).
  *
  * State. Every step is in the ledger before the next one is made: the proposal before it is built, a challenge before it begins. A
  * search that was killed is found again by its key, what was asked for, and goes on with the next step. What is drawn comes from the
@@ -29,7 +29,7 @@
 #include "evidence/member.h"
 #include "evidence/objects.h"
 #include "evidence/store.h"
-#include "ledger.h"
+#include "search_ledger.h"
 #include "base/random.h"
 
 #define BEAT_SECONDS 1

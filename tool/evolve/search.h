@@ -1,7 +1,7 @@
 /*
  * search.h - a search: candidates are proposed, proven and timed; the best become champions; it ends in a verdict. Reading order:
- * search.c (the loop), search_candidates.c and search_sources.c (what it goes through), challenge.c (who becomes champion), conclusion.c (the verdict), proposer.c (programs that propose), trial.c (one
- * candidate, in a process of its own), strategy.c and surrogate.c (built-in proposers), space.c, ledger.c (state), timed_job.c
+ * search.c (the loop), search_candidates.c and search_sources.c (what it goes through), challenge.c (who becomes champion), search_verdict.c (the verdict), proposer.c (programs that propose), trial.c (one
+ * candidate, in a process of its own), strategy.c and surrogate_model.c (built-in proposers), space.c, search_ledger.c (state), timed_job.c
  * (processes), export.c (T4).
  */
 #ifndef ATTEST_SEARCH_H
@@ -113,7 +113,7 @@ void challenge_round(struct search *search, bool closing);
 /* What the profile gate found, for proposers. */
 void trial_put_profile(json_t *trial, const json_t *record);
 
-/* ---- conclusion.c ------------------------------------------------------------------------------------------------------------- */
+/* ---- search_verdict.c ------------------------------------------------------------------------------------------------------------- */
 
 /* The verdict: {"verdict": "PROMOTED" | "NO IMPROVEMENT" | "POST-MORTEM", "sentence", "champion", "ratio", "low", "high", "counts",
  * "next"}. New reference. */

@@ -28,7 +28,7 @@ struct proposal {
 bool strategy_next(enum strategy strategy, const struct space *space, const struct tried *history, int count, uint64_t seed,
                    struct proposal *proposal);
 
-/* surrogate.c: a Gaussian process over points. surrogate_fit is NULL without memory. */
+/* surrogate_model.c: a Gaussian process over points. surrogate_fit is NULL without memory. */
 struct surrogate;
 struct surrogate *surrogate_fit(const struct space *space, const struct tried *history, int count);
 void surrogate_predict(const struct surrogate *surrogate, const struct point *point, double *mean, double *deviation);

@@ -38,7 +38,7 @@ void emulation_problems_free(struct emulation_problems *problems);
 /* The next problem of a kind that the manifest takes; false if there are no more. */
 bool emulation_problems_next(struct emulation_problems *problems, enum emulation_kind kind, struct emulation_problem *next);
 
-/* Counts a row of the covering array as covered: those of its fields that showed (observed.h). */
+/* Counts a row of the covering array as covered: those of its fields that showed (visible_fields.h). */
 void emulation_problems_mark(struct emulation_problems *problems, const struct emulation_problem *run,
                              const bool observed[COVERING_FIELDS]);
 

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "theory/after_another.h"
+#include "theory/repeated_call.h"
 #include "cuda_tools.h"
 #include "problem_pick.h"
 #include "base/subprocess.h"

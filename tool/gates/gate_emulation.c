@@ -24,13 +24,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "theory/after_another.h"
+#include "theory/repeated_call.h"
 #include "cuda_emulation.h"
 #include "emulation_problems.h"
 #include "judge/examine.h"
 #include "run/far_strides.h"
 #include "gate.h"
-#include "theory/observed.h"
+#include "theory/visible_fields.h"
 #include "theory/out_of_range.h"
 #include "theory/relations.h"
 #include "theory/stages.h"

@@ -1,6 +1,6 @@
 /*
  * html_evolve.c - searches: the verdict, the candidates over their numbers with the best so far, who descends from whom, and all of it
- * as a table. A search is what ledger_searches() says of one (evolve/ledger.h).
+ * as a table. A search is what ledger_searches() says of one (evolve/search_ledger.h).
  */
 #include "html.h"
 

@@ -2,7 +2,7 @@
  * cover_problems.c - the covering array of problems (see cover_problems.h).
  *
  * A row of levels becomes a problem with values from the seed. It is run once, and every row of its output is judged against float64 by
- * the component bound. Then the row's triples count as covered, of those fields that showed (observed.c). Sizes are drawn small where
+ * the component bound. Then the row's triples count as covered, of those fields that showed (visible_fields.c). Sizes are drawn small where
  * their levels allow it, so that a problem costs about a millisecond of the oracle; a level such as 8193 keys keeps its size, and the
  * other dimensions give way.
  */
@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "after_another.h"
+#include "repeated_call.h"
 #include "judge/examine.h"
-#include "observed.h"
+#include "visible_fields.h"
 #include "problem_space.h"
 #include "base/random.h"
 

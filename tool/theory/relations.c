@@ -18,7 +18,7 @@
  *
  * Values are multiples of 1/16 below 4, so that powers of two scale them exactly in every type and nothing is subnormal on the way.
  */
-#include "asking.h"
+#include "relation_run.h"
 
 #include <float.h>
 #include <math.h>

@@ -22,7 +22,7 @@
  *     drawn inputs          what is left: judged as `attest check` does, NaN wherever nothing may be read
  *
  * Each reading is compared with the float64 reference on the very same inputs, within bounds that hold for any right kernel
- * (stages_lab.c). Then the failing one is looked at (stages_before.c, stages_mask.c, stages_scores.c, stages_after.c,
+ * (stages_experiment.c). Then the failing one is looked at (stages_before.c, stages_mask.c, stages_scores.c, stages_after.c,
  * stages_layout.c): where, in which pattern, and whether a known mistake gives exactly this (stages_cause.c). Stages that would
  * show in the same way are all named.
  */

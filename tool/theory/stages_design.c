@@ -9,7 +9,7 @@
  * Everything that must not matter is 0 here, not NaN: what is NaN in the output is then either the poison that was there before, or
  * was made by the kernel. NaN in padding is a question of its own, asked at the end.
  */
-#include "stages_lab.h"
+#include "stages_experiment.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef ATTEST_STAGES_INQUIRY_H
 #define ATTEST_STAGES_INQUIRY_H
 
-#include "stages_lab.h"
+#include "stages_experiment.h"
 #include "stages_pattern.h"
 
 /* The arrays that show what is wrong: expected and found at the lab's rows. */

@@ -1,5 +1,5 @@
 /*
- * surrogate.c - a Gaussian process over the points of a space: what scores to expect where nothing was tried, and how surely.
+ * surrogate_model.c - a Gaussian process over the points of a space: what scores to expect where nothing was tried, and how surely.
  *
  * A knob of numbers has its values at equal distances from 0 to 1 (they are mostly powers of two, or nearly), a knob of words has
  * distance 1 between any two. The covariance is Matern 5/2 with one length for each knob, so that a knob which changes nothing

@@ -1,8 +1,8 @@
 /*
- * asking.h - how a relation is asked: values by their place whatever the layout, a run of the subject, a comparison of two results.
+ * relation_run.h - how a relation is asked: values by their place whatever the layout, a run of the subject, a comparison of two results.
  */
-#ifndef ATTEST_ASKING_H
-#define ATTEST_ASKING_H
+#ifndef ATTEST_RELATION_RUN_H
+#define ATTEST_RELATION_RUN_H
 
 #include "relations.h"
 

@@ -1,9 +1,9 @@
 /*
- * ledger.h - the state of searches in the run database: what a search is, and each candidate with what became of it. Everything is on
+ * search_ledger.h - the state of searches in the run database: what a search is, and each candidate with what became of it. Everything is on
  * the disk before the next step is made, so that a search that was killed goes on where it was.
  */
-#ifndef ATTEST_LEDGER_H
-#define ATTEST_LEDGER_H
+#ifndef ATTEST_SEARCH_LEDGER_H
+#define ATTEST_SEARCH_LEDGER_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /*
- * asking.c - how a relation is asked (see asking.h). Within rounding is twice the component bound of judge.c, with the largest |v|
+ * relation_run.c - how a relation is asked (see relation_run.h). Within rounding is twice the component bound of judge.c, with the largest |v|
  * for A.
  */
-#include "asking.h"
+#include "relation_run.h"
 
 #include <math.h>
 #include <stdio.h>

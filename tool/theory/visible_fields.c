@@ -1,7 +1,7 @@
 /*
- * observed.c - which fields of a problem show (see observed.h).
+ * visible_fields.c - which fields of a problem show (see visible_fields.h).
  */
-#include "observed.h"
+#include "visible_fields.h"
 
 #include <math.h>
 #include <stdlib.h>

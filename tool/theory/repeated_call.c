@@ -1,10 +1,10 @@
 /*
- * after_another.c - see after_another.h.
+ * repeated_call.c - see repeated_call.h.
  *
  * The part that is another is one that a kernel might take for nothing new: the last rows of one tensor, those of the last head or
  * sequence, one tensor of several, lengths; or everything.
  */
-#include "after_another.h"
+#include "repeated_call.h"
 
 #include <math.h>
 #include <stdio.h>

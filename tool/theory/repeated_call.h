@@ -1,9 +1,9 @@
 /*
- * after_another.h - a kernel is a function of its inputs: what a call has left in the workspace and in O and LSE is nothing to the next
+ * repeated_call.h - a kernel is a function of its inputs: what a call has left in the workspace and in O and LSE is nothing to the next
  * one, although their addresses, and most of the inputs, are the same.
  */
-#ifndef ATTEST_AFTER_ANOTHER_H
-#define ATTEST_AFTER_ANOTHER_H
+#ifndef ATTEST_REPEATED_CALL_H
+#define ATTEST_REPEATED_CALL_H
 
 #include "run/executor.h"
 

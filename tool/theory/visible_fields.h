@@ -1,9 +1,9 @@
 /*
- * observed.h - which fields of a problem its inputs let show: a softcap on scores that are all small, or a stride of K where the scale
+ * visible_fields.h - which fields of a problem its inputs let show: a softcap on scores that are all small, or a stride of K where the scale
  * is 0, could be wrong without any output telling. Such a problem is examined, but does not count for those fields.
  */
-#ifndef ATTEST_OBSERVED_H
-#define ATTEST_OBSERVED_H
+#ifndef ATTEST_VISIBLE_FIELDS_H
+#define ATTEST_VISIBLE_FIELDS_H
 
 #include "judge/examine.h"
 #include "problem_space.h"

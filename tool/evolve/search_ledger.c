@@ -1,7 +1,7 @@
 /*
- * ledger.c - searches and their trials in the run database. See ledger.h; the tables are made by evidence/store.c.
+ * search_ledger.c - searches and their trials in the run database. See search_ledger.h; the tables are made by evidence/store.c.
  */
-#include "ledger.h"
+#include "search_ledger.h"
 
 #include <sqlite3.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * stages_lab.c - runs of the kernel on designed inputs, compared with the float64 reference on the very same inputs.
+ * stages_experiment.c - runs of the kernel on designed inputs, compared with the float64 reference on the very same inputs.
  *
  * Bounds are those of judge.c, in the form that each reading allows. With V columns of the identity, a component of O is one
  * weight P_ij, and A of judge.c is that weight itself: the bound is relative, so that a weight of 1e-9 is read as well as one of
@@ -9,7 +9,7 @@
  * others none, and V is whole numbers, nothing needs rounding but the result: half a grain of the output is then all that is
  * allowed, with a few of float32 besides.
  */
-#include "stages_lab.h"
+#include "stages_experiment.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /*
- * conclusion.c - the verdict of a search. See search.h.
+ * search_verdict.c - the verdict of a search. See search.h.
  *
  *   PROMOTED         a champion was made. Its gain over the start is the product of the challenges that it and its predecessors won;
  *                    the intervals of all challenges of a search hold together with 95 %, and so the product of their bounds does.

@@ -1,9 +1,9 @@
 /*
- * stages_lab.h - the laboratory of the stage oracle: inputs made to a design, runs of the kernel on them, and what the float64
+ * stages_experiment.h - the laboratory of the stage oracle: inputs made to a design, runs of the kernel on them, and what the float64
  * reference says of the same inputs. The files stages*.c share it; callers include stages.h.
  */
-#ifndef ATTEST_STAGES_LAB_H
-#define ATTEST_STAGES_LAB_H
+#ifndef ATTEST_STAGES_EXPERIMENT_H
+#define ATTEST_STAGES_EXPERIMENT_H
 
 #include "judge/judge.h"
 #include "stages.h"
