@@ -1,8 +1,8 @@
 /*
  * search.h - a search: candidates are proposed, proven and timed; the best become champions; it ends in a verdict. Reading order:
- * search.c (the loop), search_candidates.c and search_sources.c (what it goes through), challenge.c (who becomes champion), search_verdict.c (the verdict), proposer.c (programs that propose), trial.c (one
- * candidate, in a process of its own), strategy.c and surrogate_model.c (built-in proposers), space.c, search_ledger.c (state), timed_job.c
- * (processes), export.c (T4).
+ * search.c (the loop), search_candidates.c and search_sources.c (what it goes through), challenge.c (who becomes champion),
+ * search_verdict.c (the verdict), proposer.c (programs that propose), trial.c (one candidate, in a process of its own), strategy.c and
+ * surrogate_model.c (built-in proposers), space.c, search_ledger.c (state), timed_job.c (processes), export.c (T4).
  */
 #ifndef ATTEST_SEARCH_H
 #define ATTEST_SEARCH_H
