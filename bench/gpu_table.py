@@ -8,7 +8,7 @@ rounds everyone gets the same share of its moods; the lowest and the highest rat
 import operator
 
 from cases import parse
-from table import geomean, in_columns, median, shape_words
+from table import geomean, groups_markdown, in_columns, median, shape_words
 
 PEERS = ("cudnn", "flash", "efficient")
 TITLES = {"attest": "attest", "cudnn": "cuDNN", "flash": "FlashAttention-2", "efficient": "memory-efficient"}
@@ -249,6 +249,40 @@ def mean_lines(document):
         if means:
             lines.append(f"{group}, {len(cells)} shapes, geometric mean: " + ", ".join(means))
     return lines
+
+
+# How the README and its picture name the groups of gpu_shapes.txt; groups of one name are one.
+GROUPS = {
+    "own": "B2 H8 S512 D64, {dtype}",
+    "f32": "B2 H8 S512 D64, {dtype}",
+    "grid": "16k tokens, D{d}, f16 and bf16",
+    "bf16": "16k tokens, D{d}, f16 and bf16",
+    "short": "short and ragged, S 128 to 1000, {dtype}",
+    "window": "window of 1024, S16384, {dtype}",
+    "gqa": "GQA, S4096 causal, {dtype}",
+    "decode": "decode, Skv 1024 to 65536, {dtype}",
+}
+
+
+def groups(document):
+    """The cells by the names of GROUPS: [(group, {peer: the ratio of each shape})]."""
+    found = {}
+    for name, words in GROUPS.items():
+        for cell in document["cells"]:
+            if cell["group"] == name:
+                problem = problem_of(cell)
+                ratios = found.setdefault(words.format(d=problem.d, dtype=problem.dtype), {peer: [] for peer in PEERS})
+                for peer in PEERS:
+                    ratios[peer] += [r] if (r := ratio(cell, peer)) else []
+    return list(found.items())
+
+
+def groups_title(document):
+    return document["machine"]["gpu"]
+
+
+def short_markdown(document):
+    return groups_markdown(groups_title(document), groups(document), TITLES, PEERS)
 
 
 def ladder(cell):

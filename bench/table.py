@@ -1,21 +1,23 @@
 #!/usr/bin/env python3
 """What the samples of a benchmark run mean: ratios, shares of the ceilings, the acceptance points, and the tables.
 
-    bench/table.py bench/results/CPU.json            the Markdown table of the README
+    bench/table.py bench/results/CPU.json            the Markdown table of bench/README.md
+    bench/table.py --short bench/results/CPU.json    the Markdown table of the README: one line for each group of shapes
     bench/table.py --text bench/results/CPU.json     the table and the verdicts that bench/peers.py prints
 
     bench/table.py --ladder bench/results/GPU.json   all kernels of the library beside each other, where they were timed
 
-The same for the results of a GPU, whose statistics are in gpu_table.py. All those of the benchmark on the CPU are in this file. Samples are seconds per call, one for each round, None where a contender did
-not take part in that round. A ratio of two contenders is the median over the rounds of the ratios within a round, because
-what disturbs a shared machine disturbs neighbours in time alike.
+The same commands work on the results of a GPU, whose statistics are in gpu_table.py. The statistics of the CPU benchmark are in this
+file. Samples are seconds per call, one for each round, None where a contender did not take part in that round. A ratio of two
+contenders is the median over the rounds of the ratios within a round, because a disturbance on a shared machine slows both turns of a
+round alike.
 """
 
 import json
 import math
 import sys
 
-from cases import parse
+from cases import DTYPES, parse
 
 # Two timings of the same thing differ by about this much even within a round; "not slower" allows for it, as the bound of 0.98
 # against the peers does.
@@ -207,10 +209,44 @@ def markdown(document):
     return "\n".join(out)
 
 
+def groups(document):
+    """The cells run with all threads, by phase and dtype: [(group, {peer: the ratio of each shape})]."""
+    threads = max(cell["threads"] for cell in document["cells"])
+    chosen = [cell for cell in document["cells"] if cell["threads"] == threads]
+    found = []
+    for phase, decode in (("prefill", False), ("decode", True)):
+        for dtype in DTYPES:
+            cells = [cell for cell in chosen if parse(cell["problem"]).decode == decode and parse(cell["problem"]).dtype == dtype]
+            if cells:
+                found.append((f"{phase}, {dtype}", {name: [r for cell in cells if (r := ratio(cell, name))] for name in PEERS}))
+    return found
+
+
+def groups_title(document):
+    return f"{document['machine']['cpu']}, {max(cell['threads'] for cell in document['cells'])} threads"
+
+
+def range_words(ratios):
+    """The geometric mean, and the lowest and the highest ratio."""
+    if not ratios:
+        return "-"
+    return f"{geomean(ratios):.2f}" + (f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else "")
+
+
+def groups_markdown(title, found, titles, peers):
+    out = [f"| {title} | shapes | " + " | ".join(titles[name] for name in peers) + " |", "|" + "---|" * (2 + len(peers))]
+    return "\n".join(out + [f"| {group} | {max(len(r) for r in ratios.values())} | "
+                            + " | ".join(range_words(ratios[name]) for name in peers) + " |" for group, ratios in found])
+
+
+def short_markdown(document):
+    return groups_markdown(groups_title(document), groups(document), TITLES, PEERS)
+
+
 def main():
     paths = [a for a in sys.argv[1:] if not a.startswith("--")]
     wanted = [a for a in sys.argv[1:] if a.startswith("--")]
-    if len(paths) != 1 or wanted not in ([], ["--text"], ["--ladder"]):
+    if len(paths) != 1 or wanted not in ([], ["--short"], ["--text"], ["--ladder"]):
         sys.exit(__doc__.strip())
     with open(paths[0], encoding="utf-8") as f:
         document = json.load(f)
@@ -218,7 +254,7 @@ def main():
         import gpu_table as table  # which needs this module
     else:
         table = sys.modules[__name__]
-    form = {"--text": "text", "--ladder": "ladder_markdown"}[wanted[0]] if wanted else "markdown"
+    form = {"--short": "short_markdown", "--text": "text", "--ladder": "ladder_markdown"}[wanted[0]] if wanted else "markdown"
     if not hasattr(table, form):
         sys.exit(f"bench/table.py: {paths[0]} is not of a GPU, and has no ladder")
     print(getattr(table, form)(document))
