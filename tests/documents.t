@@ -1,5 +1,6 @@
 #!/bin/sh
-# What documents say is what the repository holds: benchmark tables come from their JSON, and the README's example is the example.
+# What documents say is what the repository holds: benchmark tables and the picture come from their JSON, links lead to files, and the
+# README's example is the example.
 cd "$(dirname "$0")/.." || exit 1
 number=0
 result() { # result STATUS NAME
@@ -14,9 +15,9 @@ result() { # result STATUS NAME
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# A table stands between two lines, <!-- peers table: FILE.json --> and <!-- peers table: end -->; `ladder` is a kind of its own.
+# A table stands between two lines, <!-- peers table: FILE.json --> and <!-- peers table: end -->. Other kinds are `short` and `ladder`.
 grep -n '^<!-- [a-z]* table: .*\.json -->$' README.md bench/README.md docs/kernels/*.md > "$work/tables"
-echo 1..$(($(wc -l < "$work/tables") + 3))
+echo 1..$(($(wc -l < "$work/tables") + 5))
 
 while IFS=: read -r document line _; do
     marker=$(sed -n "${line}p" "$document")
@@ -35,6 +36,20 @@ done < "$work/tables"
 [ "$(grep -c '^<!-- .* table: end -->$' README.md bench/README.md docs/kernels/*.md | awk -F : '{n += $2} END {print n}')" = \
     "$(wc -l < "$work/tables")" ] && grep -q '^README.md:' "$work/tables" && grep -q '^bench/README.md:' "$work/tables"
 result $? "every table has both of its markers"
+
+python3 bench/speed_picture.py | diff - docs/speed.svg > "$work/differences"
+[ -s docs/speed.svg ] && [ ! -s "$work/differences" ]
+result $? "docs/speed.svg is what bench/speed_picture.py draws"
+
+# A link without a scheme leads to a file, as seen from the document.
+git ls-files '*.md' | while read -r document; do
+    grep -o '](\([^)#: ]*\)[^): ]*)' "$document" | sed 's/^](//; s/[#)].*//' | sort -u | while read -r link; do
+        [ -z "$link" ] || [ -e "$(dirname "$document")/$link" ] || echo "# $document: $link"
+    done
+done > "$work/differences"
+[ ! -s "$work/differences" ]
+result $? "links between documents lead to files"
+head -n 20 "$work/differences"
 
 # Every wrapper of the device vocabulary has a line in the section of its header, and nothing else has.
 for header in include/attest/*.cuh; do
