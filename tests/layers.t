@@ -44,7 +44,7 @@ includes tests/*.c tests/*.h | while read -r file header; do
     ! grep -qx "$base" "$work/lib_headers" || echo "$file includes $header"
 done > "$work/log"
 [ ! -s "$work/log" ]
-result $? "tests/ includes nothing of lib/"
+result $? "the tests of the library include nothing of lib/"
 
 includes lib/cpu/*.c lib/cpu/*.h | grep -E ' (\.\./)?ref/|oracle|reference\.h' > "$work/log"
 [ ! -s "$work/log" ]

@@ -183,7 +183,7 @@ static enum exit_code unknown_option(struct session *session, const char *name, 
         if (option_specs[i].commands & command->bit) {
             words[count++] = option_specs[i].name;
         } else if (strcmp(option_specs[i].name, text) == 0) {
-            char others[128] = "";
+            char others[400] = "";
             for (int k = 0; k < command_count; k++)
                 if (option_specs[i].commands & commands[k].bit)
                     snprintf(others + strlen(others), sizeof others - strlen(others), "%s%s", *others ? ", " : "",
