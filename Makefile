@@ -37,8 +37,8 @@ endif
 # the images.
 CUDA_IMAGES ?= $(BUILD)/cuda
 CUDA_HERE   := $(or $(NVCC),$(if $(findstring command,$(origin NVCC)),,$(wildcard $(CUDA_IMAGES)/images.c)))
-CUDA_STEMS  := $(if $(CUDA_HERE),$(shell sed -nE 's/^(KERNEL|CANDIDATE)\([A-Z0-9]*, *([a-z0-9_]*)\)/\2/p' lib/cuda/kernels.def | awk '!seen[$$0]++'))
-CUDA_SRC    := $(CUDA_STEMS:%=lib/cuda/kernels/cuda_fwd_%.cu)
+CUDA_STEMS  := $(if $(CUDA_HERE),$(shell sed -nE 's/^(KERNEL|CANDIDATE)\(([a-z]*), *[A-Z0-9]*, *([a-z0-9_]*)\)/\2_\3/p' lib/cuda/kernels.def | awk '!seen[$$0]++'))
+CUDA_SRC    := $(CUDA_STEMS:%=lib/cuda/kernels/cuda_%.cu)
 TOOL_SRC := $(wildcard tool/*.c tool/*/*.c)
 TEST_SRC := $(wildcard tests/test_*.c)
 FUZZ_SRC := $(wildcard tests/fuzz_*.c)

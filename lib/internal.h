@@ -72,6 +72,30 @@ attest_status problem_read(attest_problem *own, const attest_problem *theirs, st
 bool problem_extent(const attest_problem *p, char tensor, int64_t *first, int64_t *count);
 void problem_pack_bshd(attest_problem *p); /* the dense tensors as [batch, row, head, dim], the others packed */
 
+/* ---- operations ------------------------------------------------------------------------------------------------------------ */
+
+/* OP_fwd is ATTEST_OP_FORWARD, and so on for each row of ops.def. */
+enum {
+#define OP(name, word, summary) OP_##word = ATTEST_OP_##name,
+#include "ops.def"
+#undef OP
+    OPS_END
+};
+
+struct op {
+    const char *word, *summary;
+};
+extern const struct op ops[OPS_END]; /* by number; 0 is none */
+
+static inline bool op_is_known(uint32_t op)
+{
+    return op > 0 && op < OPS_END;
+}
+
+bool op_find(const char *word, uint32_t *op);
+
+/* ---- tensors --------------------------------------------------------------------------------------------------------------- */
+
 /* What a pointer of attest_tensors stands for: whether the problem uses it, and the bytes that it covers. */
 struct buffer {
     const char *name;
@@ -109,6 +133,7 @@ struct sequence sequence_get(const attest_problem *p, const attest_tensors *t, i
 struct kernel {
     const char *name;
     const char *backend;
+    uint32_t op;                           /* ATTEST_OP_* */
     uint32_t dtype;                        /* of Q, K, V; 0 for all that the code takes */
     const attest_cpu_kernel *code;         /* for the CPU, */
     const struct attest_cuda_kernel *cuda; /* or for GPUs; both NULL for the oracle */

@@ -11,14 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_BF16           "bf16"
-#define NAME_F16            "f16"
-#define NAME_F32            "f32"
-#define KERNEL(dtype, arch) {"cpu_fwd_" NAME_##dtype "_" #arch, "cpu", ATTEST_##dtype, &cpu_fwd_##arch, NULL, NULL, false},
+#define NAME_BF16 "bf16"
+#define NAME_F16  "f16"
+#define NAME_F32  "f32"
+#define KERNEL(op, dtype, arch)                                                                                                    \
+    {"cpu_" #op "_" NAME_##dtype "_" #arch, "cpu", OP_##op, ATTEST_##dtype, &cpu_##op##_##arch, NULL, NULL, false},
+#define OP(name, word, summary) {"ref_" #word, "ref", OP_##word, 0, NULL, NULL, NULL, false},
 static const struct kernel host_kernels[] = {
 #include "kernels.def"
-    {"ref_fwd", "ref", 0, NULL, NULL, NULL, false},
+#include "ops.def"
 };
+#undef OP
 enum { HOST_KERNELS = sizeof host_kernels / sizeof *host_kernels };
 
 /* All of them: those for GPUs, those for the CPU, the reference. */
@@ -115,6 +118,8 @@ static attest_status refusal(const attest_context *context, const struct kernel 
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it has no tiles to choose from");
     if (kernel->cuda && !context->gpu)
         return cuda_refusal(NULL, kernel->cuda, tile, p, &image, why);
+    if (kernel->op != p->op)
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it is for %s, the problem is %s", ops[kernel->op].word, ops[p->op].word);
     if (kernel->dtype && kernel->dtype != p->dtype)
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it is for %s, the problem is %s", dtype_name(kernel->dtype),
                     dtype_name(p->dtype));
@@ -177,7 +182,7 @@ static bool takes(const attest_context *context, const struct kernel *kernel, co
 static bool is_specialist(const attest_context *context, const struct kernel *kernel, const attest_problem *p)
 {
     const attest_cuda_image *image = NULL;
-    return kernel->cuda && !kernel->candidate && kernel->dtype == p->dtype &&
+    return kernel->cuda && !kernel->candidate && kernel->op == p->op && kernel->dtype == p->dtype &&
            cuda_refusal(context->gpu, kernel->cuda, (struct tile_wish){0}, p, &image, (struct text){0}) == ATTEST_OK &&
            (image->rows_most || image->tiles_most);
 }
@@ -200,13 +205,13 @@ static const struct kernel *champion(const attest_context *context, const attest
     return NULL;
 }
 
-/* The kernel that was added to the context under this name. */
+/* The kernel that was added to the context under this name: what is added computes ATTEST_OP_FORWARD. */
 static bool added(const attest_context *context, const char *name, struct kernel *kernel)
 {
     if (context->added && strcmp(name, context->added->name) == 0)
-        *kernel = (struct kernel){context->added->name, "cpu", 0, context->added, NULL, NULL, false};
+        *kernel = (struct kernel){context->added->name, "cpu", OP_fwd, 0, context->added, NULL, NULL, false};
     else if (context->added_cuda && strcmp(name, context->added_cuda->name) == 0)
-        *kernel = (struct kernel){context->added_cuda->name, "cuda", 0, NULL, context->added_cuda, "", false};
+        *kernel = (struct kernel){context->added_cuda->name, "cuda", OP_fwd, 0, NULL, context->added_cuda, "", false};
     else
         return false;
     return true;

@@ -11,6 +11,12 @@ static const uint64_t KNOWN_FLAGS = ATTEST_CAUSAL | ATTEST_BOTTOM_RIGHT | ATTEST
                                     ATTEST_SOFTCAP | ATTEST_ALIBI | ATTEST_BIAS | ATTEST_SINK | ATTEST_LSE | ATTEST_VARLEN_Q |
                                     ATTEST_VARLEN_KV | ATTEST_KV_LENGTHS | ATTEST_PAGED | ATTEST_INVARIANT;
 
+#define OP(name, word, summary) " or ATTEST_OP_" #name
+static const char OP_NAMES[] =
+#include "ops.def"
+    ;
+#undef OP
+
 const char *dtype_name(uint32_t dtype)
 {
     switch (dtype) {
@@ -311,8 +317,8 @@ static attest_status check_flags(const attest_problem *p, struct text why)
 
 static attest_status check_dtypes(const attest_problem *p, struct text why)
 {
-    if (p->op != ATTEST_OP_FORWARD)
-        return fail(why, ATTEST_ERROR_ARGUMENT, "op is %u; it must be ATTEST_OP_FORWARD", p->op);
+    if (!op_is_known(p->op))
+        return fail(why, ATTEST_ERROR_ARGUMENT, "op is %u; it must be %s", p->op, OP_NAMES + sizeof " or " - 1);
     if (p->dtype < ATTEST_F32 || p->dtype > ATTEST_BF16)
         return fail(why, ATTEST_ERROR_ARGUMENT, "dtype is %u; it must be ATTEST_F32, ATTEST_F16 or ATTEST_BF16", p->dtype);
     if (p->dtype_o != p->dtype && p->dtype_o != ATTEST_F32)

@@ -144,8 +144,8 @@ attest_status attest_problem_print(const attest_problem *problem, char *text, si
     char buffer[ATTEST_PROBLEM_TEXT];
     struct line line = {buffer, sizeof buffer, 0};
     locale_t theirs = uselocale(c_locale());
-    put(&line, "fwd:%s:b%lld:hq%lld:hkv%lld:sq%lld:skv%lld:d%lld", dtype_name(p.dtype), (long long)p.batch, (long long)p.heads_q,
-        (long long)p.heads_kv, (long long)p.seq_q, (long long)p.seq_kv, (long long)p.dim);
+    put(&line, "%s:%s:b%lld:hq%lld:hkv%lld:sq%lld:skv%lld:d%lld", ops[p.op].word, dtype_name(p.dtype), (long long)p.batch,
+        (long long)p.heads_q, (long long)p.heads_kv, (long long)p.seq_q, (long long)p.seq_kv, (long long)p.dim);
     if (p.dim_v != p.dim)
         put(&line, ":dv%lld", (long long)p.dim_v);
     if (p.dtype_o != p.dtype)
@@ -238,6 +238,19 @@ static bool dtype_parse(const char *word, uint32_t *dtype)
             return true;
         }
     return false;
+}
+
+#define OP(name, word, summary) " or '" #word "'"
+static const char OP_WORDS[] =
+#include "ops.def"
+    ;
+#undef OP
+
+static attest_status op_word(struct parse *s, const char *word)
+{
+    char what[128];
+    snprintf(what, sizeof what, "the first word must be the operation, %s", OP_WORDS + sizeof " or " - 1);
+    return op_find(word, &s->p.op) ? ATTEST_OK : bad(s, what);
 }
 
 static const char *after(const char *word, const char *prefix)
@@ -364,7 +377,7 @@ static void finish(struct parse *s)
 
 attest_status attest_problem_parse(const char *line, attest_problem *problem, char *text, size_t text_size)
 {
-    struct parse s = {.p = {.size = sizeof s.p, .op = ATTEST_OP_FORWARD}, .why = {text, text_size}};
+    struct parse s = {.p = {.size = sizeof s.p}, .why = {text, text_size}};
     if (text && text_size)
         text[0] = 0;
     if (!line || !problem)
@@ -380,8 +393,8 @@ attest_status attest_problem_parse(const char *line, attest_problem *problem, ch
         next = strchr(next, ':');
         if (next)
             *next++ = 0;
-        if (s.index == 1 && strcmp(s.word, "fwd"))
-            return bad(&s, "the first word must be the operation, 'fwd'");
+        if (s.index == 1)
+            TRY(op_word(&s, s.word));
         if (s.index == 2 && !dtype_parse(s.word, &s.p.dtype))
             return bad(&s, "the second word must be the dtype, f32, f16 or bf16");
         if (s.index > 2)

@@ -5,9 +5,9 @@
 #include "gpu.h"
 
 #ifdef ATTEST_CUDA_KERNELS
-#define KERNEL(dtype, stem)                                                                                                        \
-    extern const attest_cuda_kernel cuda_fwd_##stem;                                                                               \
-    extern const char cuda_fwd_##stem##_needs[];
+#define KERNEL(op, dtype, stem)                                                                                                    \
+    extern const attest_cuda_kernel cuda_##op##_##stem;                                                                            \
+    extern const char cuda_##op##_##stem##_needs[];
 #define CANDIDATE KERNEL
 #include "kernels.def"
 #undef KERNEL
@@ -16,16 +16,23 @@
 #define NAME_BF16 "bf16"
 #define NAME_F16  "f16"
 #define NAME_F32  "f32"
-#define ROW(dtype, stem, candidate)                                                                                                \
-    {"cuda_fwd_" NAME_##dtype "_" #stem, "cuda", ATTEST_##dtype, NULL, &cuda_fwd_##stem, cuda_fwd_##stem##_needs, candidate},
-#define KERNEL(dtype, stem)    ROW(dtype, stem, false)
-#define CANDIDATE(dtype, stem) ROW(dtype, stem, true)
+#define ROW(op, dtype, stem, candidate)                                                                                            \
+    {"cuda_" #op "_" NAME_##dtype "_" #stem,                                                                                       \
+     "cuda",                                                                                                                       \
+     OP_##op,                                                                                                                      \
+     ATTEST_##dtype,                                                                                                               \
+     NULL,                                                                                                                         \
+     &cuda_##op##_##stem,                                                                                                          \
+     cuda_##op##_##stem##_needs,                                                                                                   \
+     candidate},
+#define KERNEL(op, dtype, stem)    ROW(op, dtype, stem, false)
+#define CANDIDATE(op, dtype, stem) ROW(op, dtype, stem, true)
 const struct kernel cuda_kernels[] = {
 #include "kernels.def"
-    {NULL, NULL, 0, NULL, NULL, NULL, false},
+    {0},
 };
 const int cuda_kernel_count = sizeof cuda_kernels / sizeof *cuda_kernels - 1;
 #else
-const struct kernel cuda_kernels[] = {{NULL, NULL, 0, NULL, NULL, NULL, false}};
+const struct kernel cuda_kernels[] = {{0}};
 const int cuda_kernel_count = 0;
 #endif
