@@ -119,7 +119,18 @@ ATTEST_API const char *attest_build_id(void);
 
 enum { ATTEST_OP_FORWARD = 1 };
 
-typedef enum attest_dtype { ATTEST_F32 = 1, ATTEST_F16 = 2, ATTEST_BF16 = 3 } attest_dtype;
+/* One operation. */
+typedef struct attest_op_info {
+    uint64_t size;       /* sizeof(attest_op_info) */
+    const char *name;    /* "fwd": begins its problems' text, and is the second word of its kernels' names */
+    const char *summary; /* one line on what it computes */
+} attest_op_info;
+
+/* Operation `op`, ATTEST_OP_FORWARD; they are numbered from 1 on, without gaps. ATTEST_ERROR_ARGUMENT if there is none. */
+ATTEST_API attest_status attest_op_get(uint32_t op, attest_op_info *info);
+
+/* ATTEST_I32, int32_t, is the type of lengths and page tables: the dtypes that a problem sets are the other ones. */
+typedef enum attest_dtype { ATTEST_F32 = 1, ATTEST_F16 = 2, ATTEST_BF16 = 3, ATTEST_I32 = 16 } attest_dtype;
 
 /* Feature flags of attest_problem.flags. Written as UINT64_C constants so that C and C++ agree on their type. */
 #define ATTEST_CAUSAL       (UINT64_C(1) << 0)  /* see SEMANTICS 6 */
@@ -198,7 +209,8 @@ ATTEST_API attest_status attest_problem_print(const attest_problem *problem, cha
 ATTEST_API attest_status attest_problem_parse(const char *line, attest_problem *problem, char *text, size_t text_size);
 
 /* The elements a tensor touches, relative to its pointer: offsets first .. first + count - 1. count is 0 for a tensor that is
- * absent or empty. `tensor` is the letter of the tensor: 'q', 'k', 'v', 'o', 'l' (LSE) or 'b' (bias). */
+ * absent or empty. `tensor` is the letter of the tensor: 'q', 'k', 'v', 'o', 'l' (LSE) or 'b' (bias). attest_tensor_get has this
+ * for all tensors. */
 ATTEST_API attest_status attest_problem_extent(const attest_problem *problem, char tensor, int64_t *first, int64_t *count);
 
 /* The data. Pointers of features that are off must be NULL, all others must not be (unless the tensor is empty). */
@@ -217,6 +229,38 @@ typedef struct attest_tensors {
     const int32_t *kv_lengths;    /* [batch], each 0 to seq_kv (or to the packed sequence's length) */
     const int32_t *page_table;    /* [batch, stride_page_table], entries that are in use 0 to page_count - 1 */
 } attest_tensors;
+
+enum { ATTEST_ROLE_INPUT = 1, ATTEST_ROLE_OUTPUT = 2 };
+
+/*
+ * One tensor of attest_tensors, as a problem has it. If it is not present, all that follows `present` is 0.
+ *
+ * The axes of shape and stride come in the order in which they lie if there are no gaps, whatever the strides are: Q is
+ * [batch, heads_q, seq_q, dim], packed [total_q, heads_q, dim]; paged K is [page_count, page_size, heads_kv, dim].
+ */
+typedef struct attest_tensor_info {
+    uint64_t size;          /* sizeof(attest_tensor_info) */
+    const char *name;       /* "q", "cu_seqlens_q": the field of attest_tensors */
+    uint64_t offset;        /* offsetof(attest_tensors, q): where its pointer is */
+    uint64_t flag;          /* ATTEST_LSE: the flag that it belongs to; 0: none, it is always there */
+    uint64_t stride_offset; /* offsetof(attest_problem, stride_q): where its strides are set, from {batch, head, row, key}; */
+    uint32_t stride_count;  /* how many there are; 0, and stride_offset 0, if it never has gaps */
+    uint32_t role;          /* ATTEST_ROLE_INPUT, _OUTPUT or both, in the problem's operation; 0: that has no such tensor */
+    uint32_t present;       /* 1: it has a role, and its flag, if any, is set: its pointer is not NULL, unless `bytes` is 0 */
+    uint32_t dtype;         /* attest_dtype */
+    uint32_t element_size;  /* bytes, and the alignment of the pointer */
+    uint32_t rank;          /* how many axes shape and stride have: 1 to 4 */
+    int64_t first_byte;     /* it covers the bytes first_byte .. first_byte + bytes - 1, relative to its pointer, gaps between */
+    int64_t bytes;          /* its elements included; first_byte is negative where strides are; bytes is 0 if it is empty */
+    int64_t shape[4];       /* elements */
+    int64_t stride[4];      /* elements */
+    char axes[64];          /* names of the axes: "batch, heads_q, seq_q, dim" */
+} attest_tensor_info;
+
+/* Tensor `index` of attest_tensors, in the order of its pointers, from 0 to attest_tensor_count() - 1; one that your header does not
+ * have is never present. ATTEST_ERROR_ARGUMENT if there is none, or if the problem is not valid: attest_problem_check says why. */
+ATTEST_API size_t attest_tensor_count(void);
+ATTEST_API attest_status attest_tensor_get(const attest_problem *problem, size_t index, attest_tensor_info *info);
 
 /* --------------------------------------------------------------------------------------------------------- context -- */
 

@@ -8,6 +8,8 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
 
 enum { DIM_MAX = 512, THREADS_MAX = 1024, WORKSPACE_ALIGN = 64 };
 
@@ -54,7 +56,15 @@ struct text context_text(attest_context *context);
 /* Copies a size-tagged struct from the caller into `own`, which is of `own_size` bytes; `least` is its size in version 0.1, and a
  * caller's struct that ends before own_size is read as zeros from there on. `name` is for the sentence. */
 attest_status struct_read(void *own, size_t own_size, size_t least, const void *theirs, const char *name, struct text why);
-enum { PROBLEM_SIZE_0_1 = 304, TENSORS_SIZE_0_1 = 104, MERGE_SIZE_0_1 = 88, KERNEL_INFO_SIZE_0_1 = 40, DEVICE_INFO_SIZE_0_1 = 312 };
+enum {
+    PROBLEM_SIZE_0_1 = 304,
+    TENSORS_SIZE_0_1 = 104,
+    MERGE_SIZE_0_1 = 88,
+    KERNEL_INFO_SIZE_0_1 = 40,
+    DEVICE_INFO_SIZE_0_1 = 312,
+    OP_INFO_SIZE_0_1 = 24,
+    TENSOR_INFO_SIZE_0_1 = 208
+};
 
 static inline bool has(const attest_problem *p, uint64_t flag)
 {
@@ -63,13 +73,11 @@ static inline bool has(const attest_problem *p, uint64_t flag)
 
 static inline size_t dtype_size(uint32_t dtype)
 {
-    return dtype == ATTEST_F32 ? 4 : 2;
+    return dtype == ATTEST_F32 || dtype == ATTEST_I32 ? 4 : 2;
 }
 
 const char *dtype_name(uint32_t dtype);
 attest_status problem_read(attest_problem *own, const attest_problem *theirs, struct text why);
-/* As attest_problem_extent, of a problem that has been read: false if an offset in bytes does not fit 63 bits. */
-bool problem_extent(const attest_problem *p, char tensor, int64_t *first, int64_t *count);
 void problem_pack_bshd(attest_problem *p); /* the dense tensors as [batch, row, head, dim], the others packed */
 
 /* ---- operations ------------------------------------------------------------------------------------------------------------ */
@@ -96,18 +104,84 @@ bool op_find(const char *word, uint32_t *op);
 
 /* ---- tensors --------------------------------------------------------------------------------------------------------------- */
 
-/* What a pointer of attest_tensors stands for: whether the problem uses it, and the bytes that it covers. */
-struct buffer {
+/* TENSOR_q, and so on for each row of tensors.def. */
+enum {
+#define TENSOR(field, flag, dtype, shape, strides, word, fwd) TENSOR_##field,
+#include "tensors.def"
+#undef TENSOR
+    TENSORS
+};
+enum { RANK_MOST = 4 };
+
+struct tensor_row {
     const char *name;
+    size_t at;                                         /* of the pointer in attest_tensors */
+    const char *flag_name, *stride_name, *word;        /* stride_name and word may be NULL */
+    uint64_t flag;                                     /* 0: it is always present */
+    size_t dtype_at;                                   /* of the dtype in attest_problem, */
+    uint32_t dtype;                                    /* if this is 0 */
+    uint32_t role[OPS_END];                            /* ATTEST_ROLE_*, by operation */
+    unsigned char rank, axis[RANK_MOST], stride_count; /* axis: enum axis of shapes.c, outermost first */
+    size_t stride_at;                                  /* of the strides in attest_problem, if there are any */
+};
+extern const struct tensor_row tensor_rows[TENSORS];
+
+/* A problem whose operation is not set yet is packed as one of the first. */
+static inline bool tensor_present(const attest_problem *p, int tensor)
+{
+    const struct tensor_row *row = &tensor_rows[tensor];
+    return row->role[op_is_known(p->op) ? p->op : 1] && (!row->flag || has(p, row->flag));
+}
+
+static inline uint32_t tensor_dtype(const attest_problem *p, int tensor)
+{
+    const struct tensor_row *row = &tensor_rows[tensor];
+    return row->dtype ? row->dtype : *(const uint32_t *)((const char *)p + row->dtype_at);
+}
+
+/* The field of the problem, of a tensor that has one. */
+static inline const int64_t *tensor_strides(const attest_problem *p, int tensor)
+{
+    return (const int64_t *)((const char *)p + tensor_rows[tensor].stride_at);
+}
+
+static inline const void *tensor_data(const attest_tensors *t, int tensor)
+{
+    const void *data;
+    memcpy(&data, (const char *)t + tensor_rows[tensor].at, sizeof data);
+    return data;
+}
+
+static inline void tensor_set(attest_tensors *t, int tensor, void *data)
+{
+    memcpy((char *)t + tensor_rows[tensor].at, &data, sizeof data);
+}
+
+uint64_t tensor_packed_by(int tensor); /* the flag with which it has no stride between sequences; 0 if there is none */
+bool tensor_has_columns(int tensor);   /* its rows are vectors of dim or dim_v numbers: Q, K, V and O */
+
+/* A tensor in a problem: its axes as tensors.def has them, with sizes of 1 behind the last. */
+struct shape {
+    bool present;
+    uint32_t dtype;
+    int64_t size[RANK_MOST], stride[RANK_MOST];
+};
+struct shape shape_get(const attest_problem *p, int tensor);
+
+/* The elements that it covers, as in attest_problem_extent: false if an offset in bytes does not fit 63 bits. */
+bool shape_extent(const struct shape *s, int64_t *first, int64_t *count);
+
+/* Sufficient for all elements to be distinct: sorted by stride, each stride reaches beyond everything inside it. */
+bool shape_distinct(const struct shape *s);
+
+/* What a run has to know of a tensor: whether the problem has it, and the bytes that it covers. */
+struct buffer {
     bool wanted;
     bool output;
     size_t align;
     int64_t first, bytes; /* relative to the pointer */
 };
-enum { BUFFERS = 12 };
-void buffers_get(struct buffer *out, const attest_problem *p); /* BUFFERS of them */
-void pointers_get(const void **data, const attest_tensors *t); /* in their order */
-void pointers_set(attest_tensors *t, void *const *data);
+void buffers_get(struct buffer *out, const attest_problem *p); /* TENSORS of them */
 
 /* Checks pointers, alignment, overlap, lengths and page table; the problem has been checked before, and `buffers` are its. `outputs` is
  * false for the oracle, which has outputs of its own. */
@@ -143,7 +217,7 @@ struct kernel {
 
 struct attest_plan {
     attest_problem problem;
-    struct buffer buffers[BUFFERS]; /* of the problem */
+    struct buffer buffers[TENSORS]; /* of the problem */
     struct kernel kernel;
     char name[160]; /* of the kernel, with the tiles that were asked for */
     int threads;

@@ -28,3 +28,14 @@ bool op_find(const char *word, uint32_t *op)
         }
     return false;
 }
+
+attest_status attest_op_get(uint32_t op, attest_op_info *info)
+{
+    attest_op_info own;
+    TRY(struct_read(&own, sizeof own, OP_INFO_SIZE_0_1, info, "info", (struct text){0}));
+    if (!op_is_known(op))
+        return ATTEST_ERROR_ARGUMENT;
+    info->name = ops[op].word;
+    info->summary = ops[op].summary;
+    return ATTEST_OK;
+}

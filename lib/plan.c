@@ -449,16 +449,15 @@ attest_status attest_run(attest_context *context, const attest_plan *plan, const
 /* Copies on the GPU of what the tensors point to. */
 struct copies {
     const struct buffer *buffers;
-    const void *host[BUFFERS];
-    void *memory[BUFFERS]; /* as allocated */
-    void *data[BUFFERS];   /* what stands for the host's pointer */
+    attest_tensors host, device;
+    void *memory[TENSORS]; /* as allocated */
 };
 
 /* The outputs are copied as well, so that what lies between their elements comes back as it was. */
 static attest_status copies_make(attest_context *context, struct copies *copies)
 {
     enum { ALIGN = 256 };
-    for (int i = 0; i < BUFFERS; i++) {
+    for (int i = 0; i < TENSORS; i++) {
         const struct buffer *buffer = &copies->buffers[i];
         if (!buffer->wanted || !buffer->bytes)
             continue;
@@ -466,38 +465,35 @@ static attest_status copies_make(attest_context *context, struct copies *copies)
         int64_t shift = ((buffer->first % ALIGN) + ALIGN) % ALIGN;
         TRY(attest_memory_alloc(context, (size_t)(buffer->bytes + shift), &copies->memory[i]));
         char *from = (char *)copies->memory[i] + shift;
-        copies->data[i] = (void *)((uintptr_t)from - (uintptr_t)buffer->first);
-        TRY(attest_memory_put(context, from, (const char *)copies->host[i] + buffer->first, (size_t)buffer->bytes, NULL));
+        const char *host = tensor_data(&copies->host, i);
+        tensor_set(&copies->device, i, (void *)((uintptr_t)from - (uintptr_t)buffer->first));
+        TRY(attest_memory_put(context, from, host + buffer->first, (size_t)buffer->bytes, NULL));
     }
     return ATTEST_OK;
 }
 
 static attest_status copies_fetch(attest_context *context, const struct copies *copies)
 {
-    for (int i = 0; i < BUFFERS; i++) {
+    for (int i = 0; i < TENSORS; i++) {
         const struct buffer *buffer = &copies->buffers[i];
         if (buffer->output && copies->memory[i])
-            TRY(attest_memory_get(context, (char *)(uintptr_t)copies->host[i] + buffer->first,
-                                  (const void *)((uintptr_t)copies->data[i] + (uintptr_t)buffer->first), (size_t)buffer->bytes,
-                                  NULL));
+            TRY(attest_memory_get(context, (char *)(uintptr_t)tensor_data(&copies->host, i) + buffer->first,
+                                  (const void *)((uintptr_t)tensor_data(&copies->device, i) + (uintptr_t)buffer->first),
+                                  (size_t)buffer->bytes, NULL));
     }
     return ATTEST_OK;
 }
 
 static attest_status run_copied(attest_context *context, const attest_plan *plan, const attest_tensors *tensors, void *workspace)
 {
-    struct copies copies = {.buffers = plan->buffers};
-    attest_tensors t;
-    TRY(tensors_read(&t, tensors, &plan->problem, plan->buffers, true, context_text(context)));
-    pointers_get(copies.host, &t);
+    struct copies copies = {.buffers = plan->buffers, .device = {.size = sizeof copies.device}};
+    TRY(tensors_read(&copies.host, tensors, &plan->problem, plan->buffers, true, context_text(context)));
     attest_status status = copies_make(context, &copies);
-    if (status == ATTEST_OK) {
-        pointers_set(&t, copies.data);
-        status = attest_run(context, plan, &t, workspace, plan->workspace, NULL);
-    }
+    if (status == ATTEST_OK)
+        status = attest_run(context, plan, &copies.device, workspace, plan->workspace, NULL);
     if (status == ATTEST_OK)
         status = copies_fetch(context, &copies);
-    for (int i = 0; i < BUFFERS; i++)
+    for (int i = 0; i < TENSORS; i++)
         if (copies.memory[i])
             gpu_free(context->gpu, copies.memory[i], (struct text){0});
     return status;

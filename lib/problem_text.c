@@ -24,7 +24,7 @@ static const struct {
 };
 
 /* Words that are an integer, with a flag (or 0) that they set. `h` and `s` stand for two sizes each. */
-enum field { B, H, HQ, HKV, S, SQ, SKV, D, DV, WL, WR, VARLENQ, VARLENKV, PTS, FIELDS };
+enum field { B, H, HQ, HKV, S, SQ, SKV, D, DV, WL, WR, VARLENQ, VARLENKV, FIELDS };
 static const struct {
     const char *word;
     size_t offset;
@@ -43,22 +43,9 @@ static const struct {
     [WR] = {"wr=", offsetof(attest_problem, window_right), ATTEST_WINDOW_RIGHT},
     [VARLENQ] = {"varlenq=", offsetof(attest_problem, total_q), ATTEST_VARLEN_Q},
     [VARLENKV] = {"varlenkv=", offsetof(attest_problem, total_kv), ATTEST_VARLEN_KV},
-    [PTS] = {"pts=", offsetof(attest_problem, stride_page_table), 0},
-};
-
-/* Words that give strides. */
-static const struct {
-    const char *word;
-    size_t offset;
-    int count;
-} stride_words[] = {
-    {"qs=", offsetof(attest_problem, stride_q), 3},   {"ks=", offsetof(attest_problem, stride_k), 3},
-    {"vs=", offsetof(attest_problem, stride_v), 3},   {"os=", offsetof(attest_problem, stride_o), 3},
-    {"ls=", offsetof(attest_problem, stride_lse), 3}, {"bs=", offsetof(attest_problem, stride_bias), 4},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-enum { DENSE_STRIDES = 4 }; /* qs, ks, vs and os are what layout=bshd sets */
 
 static int64_t *field_at(attest_problem *p, size_t offset)
 {
@@ -99,34 +86,30 @@ __attribute__((format(printf, 2, 3))) static void put(struct line *line, const c
     line->used += length > 0 ? (size_t)length : 0;
 }
 
-static bool same_strides(attest_problem *a, attest_problem *b, size_t word)
+static bool same_strides(const attest_problem *a, const attest_problem *b, int tensor)
 {
-    return !memcmp(field_at(a, stride_words[word].offset), field_at(b, stride_words[word].offset),
-                   (size_t)stride_words[word].count * sizeof(int64_t));
+    return !memcmp(tensor_strides(a, tensor), tensor_strides(b, tensor), tensor_rows[tensor].stride_count * sizeof(int64_t));
 }
 
-static void put_strides(struct line *line, attest_problem *p)
+static void put_strides(struct line *line, const attest_problem *p)
 {
     attest_problem packed = *p, bshd = *p;
     attest_problem_pack(&packed);
     problem_pack_bshd(&bshd);
     bool is_packed = true, is_bshd = true;
-    for (size_t i = 0; i < DENSE_STRIDES; i++) {
-        is_packed = is_packed && same_strides(p, &packed, i);
-        is_bshd = is_bshd && same_strides(p, &bshd, i);
+    for (int i = 0; i < TENSORS; i++) {
+        is_packed = is_packed && (same_strides(p, &packed, i) || !tensor_has_columns(i));
+        is_bshd = is_bshd && (same_strides(p, &bshd, i) || !tensor_has_columns(i));
     }
     if (is_bshd && !is_packed)
         put(line, ":layout=bshd");
-    for (size_t i = is_bshd ? DENSE_STRIDES : 0; i < COUNT(stride_words); i++) {
-        if (same_strides(p, &packed, i))
+    for (int i = 0; i < TENSORS; i++) {
+        if (same_strides(p, &packed, i) || (is_bshd && tensor_has_columns(i)))
             continue;
-        const int64_t *stride = field_at(p, stride_words[i].offset);
-        put(line, ":%s", stride_words[i].word);
-        for (int k = 0; k < stride_words[i].count; k++)
-            put(line, "%s%lld", k ? "," : "", (long long)stride[k]);
+        put(line, ":%ss=", tensor_rows[i].word);
+        for (int k = 0; k < tensor_rows[i].stride_count; k++)
+            put(line, "%s%lld", k ? "," : "", (long long)tensor_strides(p, i)[k]);
     }
-    if (p->stride_page_table != packed.stride_page_table)
-        put(line, ":pts=%lld", (long long)p->stride_page_table);
 }
 
 static float default_scale(const attest_problem *p)
@@ -178,8 +161,8 @@ attest_status attest_problem_print(const attest_problem *problem, char *text, si
 /* What has been read so far; strides are kept aside until all sizes are known. */
 struct parse {
     attest_problem p;
-    bool number_seen[FIELDS], stride_seen[COUNT(stride_words)], flag_seen[COUNT(flag_words)];
-    int64_t strides[COUNT(stride_words)][4];
+    bool number_seen[FIELDS], stride_seen[TENSORS], flag_seen[COUNT(flag_words)];
+    int64_t strides[TENSORS][RANK_MOST];
     bool scale_seen, softcap_seen, bias_seen, page_seen, out_seen, bshd;
     const char *word; /* the one being read, for sentences */
     int index;
@@ -286,10 +269,10 @@ static attest_status one_word(struct parse *s, const char *word)
             s->p.flags |= flag_words[i].flag;
             return once(s, &s->flag_seen[i]);
         }
-    for (size_t i = 0; i < COUNT(stride_words); i++)
-        if ((rest = after(word, stride_words[i].word))) {
+    for (int i = 0; i < TENSORS; i++)
+        if (tensor_rows[i].word && (rest = after(word, tensor_rows[i].word)) && (rest = after(rest, "s="))) {
             TRY(once(s, &s->stride_seen[i]));
-            return integers(s, rest, s->strides[i], stride_words[i].count);
+            return integers(s, rest, s->strides[i], tensor_rows[i].stride_count);
         }
     bool known = false;
     TRY(number_word(s, word, &known));
@@ -342,7 +325,7 @@ static attest_status check_words(struct parse *s)
         missing = "head dimension (dN)";
     if (missing)
         return fail(s->why, ATTEST_ERROR_PARSE, "the %s is missing; an example is %s", missing, EXAMPLE);
-    if (seen[PTS] && !s->page_seen)
+    if (s->stride_seen[TENSOR_page_table] && !s->page_seen)
         return fail(s->why, ATTEST_ERROR_PARSE, "'pts' is given without 'page'");
     return ATTEST_OK;
 }
@@ -363,16 +346,13 @@ static void finish(struct parse *s)
         p->dtype_o = p->dtype;
     if (!s->scale_seen)
         p->scale = p->dim > 0 ? default_scale(p) : 1.0f;
-    int64_t page_table = p->stride_page_table;
     if (s->bshd)
         problem_pack_bshd(p);
     else
         attest_problem_pack(p);
-    if (seen[PTS])
-        p->stride_page_table = page_table;
-    for (size_t i = 0; i < COUNT(stride_words); i++)
+    for (int i = 0; i < TENSORS; i++)
         if (s->stride_seen[i])
-            memcpy(field_at(p, stride_words[i].offset), s->strides[i], (size_t)stride_words[i].count * sizeof(int64_t));
+            memcpy(field_at(p, tensor_rows[i].stride_at), s->strides[i], tensor_rows[i].stride_count * sizeof(int64_t));
 }
 
 attest_status attest_problem_parse(const char *line, attest_problem *problem, char *text, size_t text_size)

@@ -38,7 +38,7 @@ attest_status attest_reference(attest_context *context, const attest_problem *pr
     attest_problem p;
     attest_tensors t;
     TRY(problem_read(&p, problem, why));
-    struct buffer buffers[BUFFERS];
+    struct buffer buffers[TENSORS];
     buffers_get(buffers, &p);
     TRY(tensors_read(&t, tensors, &p, buffers, false, why));
     if (precision != ATTEST_EXACT && precision != ATTEST_NAIVE)

@@ -4,8 +4,6 @@
 #include "internal.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <string.h>
 
 struct sequence sequence_get(const attest_problem *p, const attest_tensors *t, int64_t b)
 {
@@ -25,43 +23,16 @@ struct sequence sequence_get(const attest_problem *p, const attest_tensors *t, i
 
 void buffers_get(struct buffer *out, const attest_problem *p)
 {
-    bool varlen_q = has(p, ATTEST_VARLEN_Q), varlen_kv = has(p, ATTEST_VARLEN_KV), paged = has(p, ATTEST_PAGED);
-    int64_t pages = paged ? p->seq_kv / p->page_size + (p->seq_kv % p->page_size != 0) : 0;
-    int64_t table = paged && p->batch && pages ? (p->batch - 1) * p->stride_page_table + pages : 0;
-    const struct buffer all[BUFFERS] = {
-        {"q", true, false, dtype_size(p->dtype), 'q', 0},
-        {"k", true, false, dtype_size(p->dtype), 'k', 0},
-        {"v", true, false, dtype_size(p->dtype), 'v', 0},
-        {"o", true, true, dtype_size(p->dtype_o), 'o', 0},
-        {"lse", has(p, ATTEST_LSE), true, 4, 'l', 0},
-        {"bias", has(p, ATTEST_BIAS), false, has(p, ATTEST_BIAS) ? dtype_size(p->dtype_bias) : 1, 'b', 0},
-        {"alibi_slopes", has(p, ATTEST_ALIBI), false, 4, 0, p->heads_q * 4},
-        {"sinks", has(p, ATTEST_SINK), false, 4, 0, p->heads_q * 4},
-        {"cu_seqlens_q", varlen_q, false, 4, 0, (p->batch + 1) * 4},
-        {"cu_seqlens_kv", varlen_kv, false, 4, 0, (p->batch + 1) * 4},
-        {"kv_lengths", has(p, ATTEST_KV_LENGTHS), false, 4, 0, p->batch * 4},
-        {"page_table", paged, false, 4, 0, table * 4},
-    };
-    memcpy(out, all, sizeof all);
-    for (int i = 0; i < BUFFERS; i++)
-        if (out[i].first) { /* a tensor: its letter stands for its extent */
-            int64_t first, count;
-            problem_extent(p, (char)out[i].first, &first, &count); /* the problem has been read: they fit */
-            out[i].first = first * (int64_t)out[i].align;
-            out[i].bytes = count * (int64_t)out[i].align;
-        }
-}
-
-_Static_assert(sizeof(attest_tensors) == offsetof(attest_tensors, q) + BUFFERS * sizeof(void *), "size, then pointers alone");
-
-void pointers_get(const void **data, const attest_tensors *t)
-{
-    memcpy(data, (const char *)t + offsetof(attest_tensors, q), BUFFERS * sizeof *data);
-}
-
-void pointers_set(attest_tensors *t, void *const *data)
-{
-    memcpy((char *)t + offsetof(attest_tensors, q), data, BUFFERS * sizeof *data);
+    for (int i = 0; i < TENSORS; i++) {
+        struct shape s = shape_get(p, i);
+        int64_t first, count, align = (int64_t)dtype_size(s.dtype);
+        shape_extent(&s, &first, &count); /* the problem has been read: they fit */
+        out[i] = (struct buffer){.wanted = s.present,
+                                 .output = (tensor_rows[i].role[p->op] & ATTEST_ROLE_OUTPUT) != 0,
+                                 .align = (size_t)align,
+                                 .first = first * align,
+                                 .bytes = count * align};
+    }
 }
 
 static bool overlap(const struct buffer *a, const void *a_data, const struct buffer *b, const void *b_data)
@@ -74,25 +45,25 @@ static bool overlap(const struct buffer *a, const void *a_data, const struct buf
 
 static attest_status check_pointers(const attest_tensors *t, const struct buffer *buffers, bool outputs, struct text why)
 {
-    const void *data[BUFFERS];
-    pointers_get(data, t);
-    for (int i = 0; i < BUFFERS; i++) {
+    for (int i = 0; i < TENSORS; i++) {
         const struct buffer *buffer = &buffers[i];
+        const char *name = tensor_rows[i].name;
+        const void *data = tensor_data(t, i);
         if (buffer->output && !outputs)
             continue;
-        if (!buffer->wanted && data[i])
-            return fail(why, ATTEST_ERROR_ARGUMENT, "tensors.%s is given, but the problem's flags do not ask for it", buffer->name);
-        if (buffer->wanted && buffer->bytes && !data[i])
-            return fail(why, ATTEST_ERROR_ARGUMENT, "tensors.%s is NULL", buffer->name);
-        if ((uintptr_t)data[i] & (buffer->align - 1))
-            return fail(why, ATTEST_ERROR_ARGUMENT, "tensors.%s is not aligned to its element size, %zu bytes", buffer->name,
+        if (!buffer->wanted && data)
+            return fail(why, ATTEST_ERROR_ARGUMENT, "tensors.%s is given, but the problem's flags do not ask for it", name);
+        if (buffer->wanted && buffer->bytes && !data)
+            return fail(why, ATTEST_ERROR_ARGUMENT, "tensors.%s is NULL", name);
+        if ((uintptr_t)data & (buffer->align - 1))
+            return fail(why, ATTEST_ERROR_ARGUMENT, "tensors.%s is not aligned to its element size, %zu bytes", name,
                         buffer->align);
     }
-    for (int i = 0; i < BUFFERS && outputs; i++)
-        for (int j = 0; j < BUFFERS && buffers[i].output; j++)
-            if (i != j && buffers[j].wanted && overlap(&buffers[i], data[i], &buffers[j], data[j]))
-                return fail(why, ATTEST_ERROR_ARGUMENT, "tensors.%s overlaps tensors.%s in memory", buffers[i].name,
-                            buffers[j].name);
+    for (int i = 0; i < TENSORS && outputs; i++)
+        for (int j = 0; j < TENSORS && buffers[i].output; j++)
+            if (i != j && buffers[j].wanted && overlap(&buffers[i], tensor_data(t, i), &buffers[j], tensor_data(t, j)))
+                return fail(why, ATTEST_ERROR_ARGUMENT, "tensors.%s overlaps tensors.%s in memory", tensor_rows[i].name,
+                            tensor_rows[j].name);
     return ATTEST_OK;
 }
 
@@ -165,13 +136,9 @@ attest_status tensors_read_device(attest_tensors *own, const attest_tensors *the
 {
     TRY(struct_read(own, sizeof *own, TENSORS_SIZE_0_1, theirs, "tensors", why));
     TRY(check_pointers(own, buffers, true, why));
-    const struct {
-        const char *name;
-        const void *data;
-    } aligned[] = {{"q", own->q}, {"k", own->k}, {"v", own->v}, {"o", own->o}};
-    for (int i = 0; i < 4 && align; i++)
-        if ((uintptr_t)aligned[i].data % align)
-            return fail(why, ATTEST_ERROR_ARGUMENT, "tensors.%s is not aligned to %u bytes, as %s needs it", aligned[i].name, align,
-                        kernel);
+    for (int i = 0; i < TENSORS && align; i++)
+        if (tensor_has_columns(i) && (uintptr_t)tensor_data(own, i) % align)
+            return fail(why, ATTEST_ERROR_ARGUMENT, "tensors.%s is not aligned to %u bytes, as %s needs it", tensor_rows[i].name,
+                        align, kernel);
     return ATTEST_OK;
 }

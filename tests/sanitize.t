@@ -2,7 +2,7 @@
 # Library and tests under AddressSanitizer and UndefinedBehaviorSanitizer: any report ends the program with an error.
 . tests/tap.sh
 
-tests='convert problem errors merge kernels exhaustive random relations threads'
+tests='convert problem tensors errors merge kernels exhaustive random relations threads'
 fuzzers='problem api npy'
 
 out=$BUILD/asan

@@ -109,11 +109,28 @@ static void structs(void)
         FIELD(attest_device_info, model, 56),
         FIELD(attest_device_info, device_class, 184),
     };
+    static const struct field op[] = {
+        FIELD(attest_op_info, size, 0),
+        FIELD(attest_op_info, name, 8),
+        FIELD(attest_op_info, summary, 16),
+    };
+    static const struct field tensor[] = {
+        FIELD(attest_tensor_info, size, 0),           FIELD(attest_tensor_info, name, 8),
+        FIELD(attest_tensor_info, offset, 16),        FIELD(attest_tensor_info, flag, 24),
+        FIELD(attest_tensor_info, stride_offset, 32), FIELD(attest_tensor_info, stride_count, 40),
+        FIELD(attest_tensor_info, role, 44),          FIELD(attest_tensor_info, present, 48),
+        FIELD(attest_tensor_info, dtype, 52),         FIELD(attest_tensor_info, element_size, 56),
+        FIELD(attest_tensor_info, rank, 60),          FIELD(attest_tensor_info, first_byte, 64),
+        FIELD(attest_tensor_info, bytes, 72),         FIELD(attest_tensor_info, shape, 80),
+        FIELD(attest_tensor_info, stride, 112),       FIELD(attest_tensor_info, axes, 144),
+    };
     CHECK(attest_problem, problem, 304);
     CHECK(attest_tensors, tensors, 104);
     CHECK(attest_kernel_info, info, 48);
     CHECK(attest_merge_args, merge, 88);
     CHECK(attest_device_info, device, 312);
+    CHECK(attest_op_info, op, 24);
+    CHECK(attest_tensor_info, tensor, 208);
 }
 
 static void numbers(void)
@@ -136,6 +153,9 @@ static void numbers(void)
         NUMBER(ATTEST_F32, 1),
         NUMBER(ATTEST_F16, 2),
         NUMBER(ATTEST_BF16, 3),
+        NUMBER(ATTEST_I32, 16),
+        NUMBER(ATTEST_ROLE_INPUT, 1),
+        NUMBER(ATTEST_ROLE_OUTPUT, 2),
         NUMBER(ATTEST_EXACT, 0),
         NUMBER(ATTEST_NAIVE, 1),
         NUMBER(ATTEST_CAUSAL, 0x1),

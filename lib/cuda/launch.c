@@ -93,11 +93,33 @@ int64_t cuda_pack(const attest_cuda_kernel *kernel, const attest_cuda_image *ima
     return group;
 }
 
+/* Tensors and strides of the operation are called in attest_cuda_args what tensors.def calls them. */
+#define IF_IN(code)  code
+#define IF_OUT(code) code
+#define IF_NO(code)
+
+static void args_strides(attest_cuda_args *args, const attest_problem *p)
+{
+#define STRIDES(field)                                                                                                             \
+    _Static_assert(sizeof args->field == sizeof p->field, "as many strides as the problem has");                                   \
+    memcpy(&args->field, &p->field, sizeof args->field);
+#define DENSE
+#define TENSOR(field, flag, dtype, shape, strides, word, fwd) IF_##fwd(strides)
+#include "../tensors.def"
+#undef TENSOR
+}
+
+static void args_pointers(attest_cuda_args *args, const attest_tensors *t)
+{
+#define TENSOR(field, flag, dtype, shape, strides, word, fwd) IF_##fwd(args->field = t->field;)
+#include "../tensors.def"
+#undef TENSOR
+}
+
 static void args_fill(attest_cuda_args *args, const attest_problem *p, const attest_cuda_kernel *kernel,
                       const attest_cuda_image *image)
 {
     *args = (attest_cuda_args){
-        .stride_page_table = p->stride_page_table,
         .flags = p->flags,
         .batch = (int32_t)p->batch,
         .heads_q = (int32_t)p->heads_q,
@@ -120,12 +142,7 @@ static void args_fill(attest_cuda_args *args, const attest_problem *p, const att
         .pack = (int32_t)cuda_pack(kernel, image, p),
         .splits = 1,
     };
-    memcpy(args->stride_q, p->stride_q, sizeof args->stride_q);
-    memcpy(args->stride_k, p->stride_k, sizeof args->stride_k);
-    memcpy(args->stride_v, p->stride_v, sizeof args->stride_v);
-    memcpy(args->stride_o, p->stride_o, sizeof args->stride_o);
-    memcpy(args->stride_lse, p->stride_lse, sizeof args->stride_lse);
-    memcpy(args->stride_bias, p->stride_bias, sizeof args->stride_bias);
+    args_strides(args, p);
     args->slots = args->heads_q / args->pack;
     args->tiles_q = (int32_t)ceil_div(p->seq_q * args->pack, image->facts.tile_q);
     args->tiles = args->batch * args->slots * args->tiles_q;
@@ -141,37 +158,32 @@ struct view {
     uint32_t box[5];
 };
 
-static const void *map_data(const struct cuda_plan *plan, const attest_tensors *t, uint32_t index)
+/* The tensor of the map: Q, K, V or O. */
+static int map_tensor(const struct cuda_plan *plan, uint32_t index)
 {
-    char tensor = plan->kernel->map_tensor[index];
-    return tensor == 'q' ? t->q : tensor == 'k' ? t->k : tensor == 'v' ? t->v : t->o;
+    int tensor = 0;
+    while (tensor < TENSOR_o && tensor_rows[tensor].word[0] != plan->kernel->map_tensor[index])
+        tensor++;
+    return tensor;
 }
 
 static struct view view_get(const struct cuda_plan *plan, const void *data, uint32_t index)
 {
     const attest_problem *p = &plan->problem;
-    char tensor = plan->kernel->map_tensor[index];
-    bool of_rows = tensor == 'q' || tensor == 'o';
-    const int64_t *stride = tensor == 'q' ? p->stride_q : tensor == 'k' ? p->stride_k : tensor == 'v' ? p->stride_v : p->stride_o;
-    int64_t pack = of_rows ? plan->args.pack : 1, dim = tensor == 'q' || tensor == 'k' ? p->dim : p->dim_v;
-    int64_t rows = of_rows ? p->seq_q : p->seq_kv, outer = p->batch, heads = of_rows ? p->heads_q : p->heads_kv,
-            box_rows = plan->image.map_rows[index] / pack;
-    if (of_rows ? has(p, ATTEST_VARLEN_Q) : has(p, ATTEST_VARLEN_KV)) {
-        rows = of_rows ? p->total_q : p->total_kv;
-        outer = 1;
-    } else if (!of_rows && has(p, ATTEST_PAGED)) {
-        rows = p->page_size;
-        outer = p->page_count;
-        box_rows = box_rows < rows ? box_rows : rows;
-    }
-    struct view view = {.data = data, .dtype = tensor == 'o' ? p->dtype_o : p->dtype};
+    int tensor = map_tensor(plan, index);
+    struct shape s = shape_get(p, tensor);
+    bool of_rows = tensor_packed_by(tensor) == ATTEST_VARLEN_Q;
+    int64_t pack = of_rows ? plan->args.pack : 1, box_rows = plan->image.map_rows[index] / pack;
+    if (!of_rows && has(p, ATTEST_PAGED))
+        box_rows = box_rows < s.size[2] ? box_rows : s.size[2];
+    struct view view = {.data = data, .dtype = s.dtype};
     const struct {
         int64_t size, stride, box;
-    } dimensions[] = {{dim, 1, plan->image.map_columns[index]},
-                      {pack, stride[1], pack},
-                      {rows, stride[2], box_rows},
-                      {heads / pack, stride[1] * pack, 1},
-                      {outer, stride[0], 1}};
+    } dimensions[] = {{s.size[3], s.stride[3], plan->image.map_columns[index]},
+                      {pack, s.stride[1], pack},
+                      {s.size[2], s.stride[2], box_rows},
+                      {s.size[1] / pack, s.stride[1] * pack, 1},
+                      {s.size[0], s.stride[0], 1}};
     bool packs = of_rows && plan->kernel->options & ATTEST_CUDA_PACKS;
     for (int i = 0; i < 5; i++) {
         if (i == 1 && !packs)
@@ -197,7 +209,7 @@ static attest_status maps_encode(const struct cuda_plan *plan, const attest_tens
     static const uint32_t steps[5] = {1, 1, 1, 1, 1};
     memset(maps, 0, sizeof *maps);
     for (uint32_t i = 0; i < plan->kernel->map_count; i++) {
-        struct view view = view_get(plan, map_data(plan, t, i), i);
+        struct view view = view_get(plan, tensor_data(t, map_tensor(plan, i)), i);
         uint32_t swizzle = plan->kernel->map_swizzle[i];
         int type = view.dtype == ATTEST_F32 ? CU_MAP_F32 : view.dtype == ATTEST_F16 ? CU_MAP_F16 : CU_MAP_BF16;
         const void *data = view.data ? view.data : t->o; /* K and V without a key: nobody looks */
@@ -218,9 +230,10 @@ static attest_status maps_encode(const struct cuda_plan *plan, const attest_tens
  * cannot be done, or fails, maps are encoded in every run, which then says what is the matter. */
 static bool maps_prepare(struct cuda_plan *plan)
 {
-    void *anywhere = (void *)(uintptr_t)(1 << 20);
-    const attest_tensors t = {.q = anywhere, .k = anywhere, .v = anywhere, .o = anywhere};
+    attest_tensors t = {.size = sizeof t};
     bool pushed, made;
+    for (int i = 0; i < TENSORS; i++)
+        tensor_set(&t, i, (void *)(uintptr_t)(1 << 20)); /* anywhere */
     if (!plan->kernel->map_count || !plan->gpu->driver->map_move || gpu_enter(plan->gpu, &pushed, (struct text){0}) != ATTEST_OK)
         return false;
     made = maps_encode(plan, &t, &plan->maps, (struct text){0}) == ATTEST_OK;
@@ -234,7 +247,7 @@ static attest_status maps_get(const struct cuda_plan *plan, const attest_tensors
         return maps_encode(plan, t, maps, why);
     *maps = plan->maps;
     for (uint32_t i = 0; i < plan->kernel->map_count; i++) {
-        cu_result result = plan->gpu->driver->map_move(&maps->map[i], (void *)(uintptr_t)map_data(plan, t, i));
+        cu_result result = plan->gpu->driver->map_move(&maps->map[i], (void *)(uintptr_t)tensor_data(t, map_tensor(plan, i)));
         if (result != 0)
             return map_trouble(plan, i, result, why);
     }
@@ -310,18 +323,24 @@ void cuda_plan_describe(const struct cuda_plan *plan, char *text, size_t size)
 
 /* ---- alignment ------------------------------------------------------------------------------------------------------------- */
 
-static bool is_aligned(const void *data, const int64_t stride[3], uint32_t dtype)
+static bool is_aligned(const attest_problem *p, const attest_tensors *t, int tensor)
 {
     enum { BYTES = 16 };
-    return !(((uintptr_t)data | (uintptr_t)(stride[0] | stride[1] | stride[2]) * dtype_size(dtype)) % BYTES);
+    const int64_t *stride = tensor_strides(p, tensor);
+    uintptr_t strides = (uintptr_t)(stride[0] | stride[1] | stride[2]) * dtype_size(tensor_dtype(p, tensor));
+    return !(((uintptr_t)tensor_data(t, tensor) | strides) % BYTES);
 }
+
+_Static_assert(ATTEST_ALIGNED_Q == 1 << TENSOR_q && ATTEST_ALIGNED_K == 1 << TENSOR_k && ATTEST_ALIGNED_V == 1 << TENSOR_v &&
+                   ATTEST_ALIGNED_O == 1 << TENSOR_o,
+               "a bit for each tensor with columns");
 
 static uint32_t aligned_get(const attest_problem *p, const attest_tensors *t)
 {
-    return (is_aligned(t->q, p->stride_q, p->dtype) ? ATTEST_ALIGNED_Q : 0u) |
-           (is_aligned(t->k, p->stride_k, p->dtype) ? ATTEST_ALIGNED_K : 0u) |
-           (is_aligned(t->v, p->stride_v, p->dtype) ? ATTEST_ALIGNED_V : 0u) |
-           (is_aligned(t->o, p->stride_o, p->dtype_o) ? ATTEST_ALIGNED_O : 0u);
+    uint32_t aligned = 0;
+    for (int i = TENSOR_q; i <= TENSOR_o; i++)
+        aligned |= is_aligned(p, t, i) ? 1u << i : 0;
+    return aligned;
 }
 
 /* ---- runs ------------------------------------------------------------------------------------------------------------------ */
@@ -369,18 +388,7 @@ attest_status cuda_run(const struct cuda_plan *plan, const attest_tensors *t, vo
     void *parameters[] = {&args, &maps};
     if (!plan->blocks)
         return ATTEST_OK;
-    args.q = t->q;
-    args.k = t->k;
-    args.v = t->v;
-    args.o = t->o;
-    args.lse = t->lse;
-    args.bias = t->bias;
-    args.alibi_slopes = t->alibi_slopes;
-    args.sinks = t->sinks;
-    args.cu_seqlens_q = t->cu_seqlens_q;
-    args.cu_seqlens_kv = t->cu_seqlens_kv;
-    args.kv_lengths = t->kv_lengths;
-    args.page_table = t->page_table;
+    args_pointers(&args, t);
     args.partial = args.splits > 1 ? workspace : NULL;
     args.aligned = aligned_get(&plan->problem, t);
     bool pushed;

@@ -229,23 +229,17 @@ static attest_status check_sizes(const attest_cuda_kernel *kernel, const attest_
 /* Strides that are multiples of `align` bytes, and that tensor maps can have, where the kernel uses them. */
 static attest_status check_strides(const attest_cuda_kernel *kernel, const attest_problem *p, uint32_t align, struct text why)
 {
-    const struct {
-        char name, letter;
-        uint32_t dtype;
-        const int64_t *stride;
-    } tensors[] = {{'Q', 'q', p->dtype, p->stride_q},
-                   {'K', 'k', p->dtype, p->stride_k},
-                   {'V', 'v', p->dtype, p->stride_v},
-                   {'O', 'o', p->dtype_o, p->stride_o}};
-    for (size_t t = 0; t < sizeof tensors / sizeof *tensors; t++) {
-        bool mapped = memchr(kernel->map_tensor, tensors[t].letter, kernel->map_count) != NULL;
-        for (int i = 0; i < 3; i++) {
-            int64_t bytes = tensors[t].stride[i] * (int64_t)dtype_size(tensors[t].dtype);
+    for (int t = 0; t < TENSORS; t++) {
+        if (!tensor_has_columns(t))
+            continue;
+        char letter = tensor_rows[t].word[0], name = (char)(letter - 'a' + 'A');
+        bool mapped = memchr(kernel->map_tensor, letter, kernel->map_count) != NULL;
+        for (int i = 0; i < tensor_rows[t].stride_count; i++) {
+            int64_t bytes = tensor_strides(p, t)[i] * (int64_t)dtype_size(tensor_dtype(p, t));
             if (align && bytes % align)
-                return fail(why, ATTEST_ERROR_UNSUPPORTED, "the strides of %c must be multiples of %u bytes", tensors[t].name,
-                            align);
+                return fail(why, ATTEST_ERROR_UNSUPPORTED, "the strides of %c must be multiples of %u bytes", name, align);
             if (mapped && (bytes < 0 || bytes >= INT64_C(1) << 40))
-                return fail(why, ATTEST_ERROR_UNSUPPORTED, "the strides of %c must be from 0 to 2^40 bytes", tensors[t].name);
+                return fail(why, ATTEST_ERROR_UNSUPPORTED, "the strides of %c must be from 0 to 2^40 bytes", name);
         }
     }
     return ATTEST_OK;
