@@ -59,11 +59,12 @@ static void arrays(void)
         attest_run(context, plan, &plain, workspace, attest_plan_workspace_size(plan), NULL);
         tap_check(outputs_equal(&outputs, &direct), "copies give other bits");
         if (inputs.q.bytes) {
-            unsigned char *q = copies.arrays[0].memory;
-            q[DEVICE_BAND + copies.arrays[0].bytes + 9] ^= 1;
+            unsigned char *q = copies.memory[tensor_find("q")];
+            const size_t bytes = (size_t)copies.list.of[tensor_find("q")].bytes;
+            q[DEVICE_BAND + bytes + 9] ^= 1;
             tap_check(!device_arrays_intact(&copies, &host, why, sizeof why) && strstr(why, "byte 10 behind the end of Q"), "%s",
                       why);
-            q[DEVICE_BAND + copies.arrays[0].bytes + 9] ^= 1;
+            q[DEVICE_BAND + bytes + 9] ^= 1;
             q[DEVICE_BAND + 1] ^= 1;
             tap_check(!device_arrays_intact(&copies, &host, why, sizeof why) && strstr(why, "changed its inputs: Q"), "%s", why);
         }

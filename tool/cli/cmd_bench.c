@@ -65,8 +65,8 @@ static bool make_sets(struct race *race, char *why, size_t why_size)
             snprintf(why, why_size, "%s", attest_context_detail(context));
         if (status != ATTEST_OK)
             return race->set_count > 0 && status == ATTEST_ERROR_MEMORY;
-        for (int i = 0; i < DEVICE_ARRAYS; i++)
-            bytes += (double)set->arrays[i].bytes;
+        for (int i = 0; i < set->list.count; i++)
+            bytes += set->memory[i] ? (double)set->list.of[i].bytes : 0;
     }
     return true;
 }

@@ -299,7 +299,7 @@ static void prove_far(struct state *state)
         for (int kind = 0; kind < FAR_KINDS; kind++)
             for (int n = 0; n < 2 * COUNT_OF(dims) && going_on(state); n++) {
                 attest_problem near, far;
-                struct far_spread spreads[PLACE_COUNT];
+                struct far_spread spreads[TENSORS_MOST];
                 char text[ATTEST_PROBLEM_TEXT], what[64];
                 struct outcome outcome;
                 uint64_t refused = n < COUNT_OF(dims) ? 0 : ATTEST_BIAS | ATTEST_LSE; /* first with both */

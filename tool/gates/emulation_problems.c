@@ -346,7 +346,7 @@ static bool add(struct emulation_problems *problems, const char *text, int devic
 static void add_far(struct emulation_problems *problems, const struct cuda_configuration *image, int kind)
 {
     struct emulation_problem made = {.device = cuda_limits[image->arch].number, .orders = 1, .far = true};
-    struct far_spread spreads[PLACE_COUNT];
+    struct far_spread spreads[TENSORS_MOST];
     for (int n = 0; n < 2; n++)
         if (far_problem(kind, image->dtype, image->dim, false, n ? ATTEST_BIAS | ATTEST_LSE : 0, &made.problem)) {
             const attest_problem far = far_strides(&made.problem, spreads);

@@ -434,7 +434,7 @@ static void add_result(struct emulated_gate *gate, const struct task *task, doub
 {
     const struct emulation_problem *of = &task->of;
     char text[ATTEST_PROBLEM_TEXT] = "", contents[CONTENTS_TEXT] = "";
-    struct far_spread spreads[PLACE_COUNT];
+    struct far_spread spreads[TENSORS_MOST];
     const attest_problem problem = of->far ? far_strides(&of->problem, spreads) : of->problem;
     attest_problem_print(&problem, text, sizeof text);
     if (of->kind == EMULATION_COVERING || of->filled)

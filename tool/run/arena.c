@@ -33,50 +33,9 @@ enum { BAND = 4096, INPUT_BYTE = 0xff, PLACES = 64 };
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-static const char *const names[PLACE_COUNT] = {
-    "Q", "K",  "V", "the bias", "the ALiBi slopes", "the sinks", "cu_seqlens_q", "cu_seqlens_kv", "kv_lengths", "the page table",
-    "O", "LSE"};
-
-/* What an input consists of. */
-struct source {
-    const void *data;
-    size_t bytes;
-    int64_t at; /* of the tensor's pointer, from data on */
-};
-
-static struct source buffer_source(const struct buffer *buffer)
+static bool is_output(const struct arena *arena, int tensor)
 {
-    return (struct source){buffer->base, buffer->bytes, (unsigned char *)buffer->at - buffer->base};
-}
-
-static struct source find_source(const struct inputs *inputs, enum tensor_place place)
-{
-    const attest_problem *problem = &inputs->problem;
-    size_t batch = (size_t)problem->batch, heads = (size_t)problem->heads_q;
-    switch (place) {
-    case PLACE_Q:
-        return buffer_source(&inputs->q);
-    case PLACE_K:
-        return buffer_source(&inputs->k);
-    case PLACE_V:
-        return buffer_source(&inputs->v);
-    case PLACE_BIAS:
-        return buffer_source(&inputs->bias);
-    case PLACE_SLOPES:
-        return (struct source){inputs->slopes, heads * 4, 0};
-    case PLACE_SINKS:
-        return (struct source){inputs->sinks, heads * 4, 0};
-    case PLACE_CU_Q:
-        return (struct source){inputs->cu_q, (batch + 1) * 4, 0};
-    case PLACE_CU_KV:
-        return (struct source){inputs->cu_kv, (batch + 1) * 4, 0};
-    case PLACE_LENGTHS:
-        return (struct source){inputs->lengths, batch * 4, 0};
-    case PLACE_PAGES:
-        return (struct source){inputs->pages, (size_t)inputs->page_entries * 4, 0};
-    default:
-        return (struct source){0};
-    }
+    return arena->list.of[tensor].role & ATTEST_ROLE_OUTPUT;
 }
 
 static uint64_t draw(void)
@@ -87,20 +46,11 @@ static uint64_t draw(void)
     return bits;
 }
 
-/* Bytes of an element of the tensor, which its address is a multiple of. */
-static size_t element_of(const attest_problem *problem, enum tensor_place place)
-{
-    return place <= PLACE_V      ? element_size(problem->dtype)
-           : place == PLACE_BIAS ? element_size(problem->dtype_bias)
-           : place == PLACE_O    ? element_size(problem->dtype_o)
-                                 : 4;
-}
-
 /* Where a tensor between bands begins. Every other one of those that need not be aligned is. */
-static size_t draw_start(const attest_problem *problem, enum tensor_place place, bool aligned)
+static size_t draw_start(size_t element, bool aligned)
 {
     uint64_t bits = draw();
-    size_t step = aligned || bits & 1 ? 64 : element_of(problem, place);
+    size_t step = aligned || bits & 1 ? 64 : element;
     return BAND + (bits >> 1) % (64 * PLACES / step) * step;
 }
 
@@ -114,41 +64,35 @@ static int draw_alike(enum guard guard, bool aligned)
 }
 
 /* Bands show what is written beside a tensor; what is read behind it shows at the end of its pages alone. */
-static enum guard draw_guard(enum tensor_place place)
+static enum guard draw_guard(bool output)
 {
     static const enum guard inputs[] = {GUARD_BANDS, GUARD_END, GUARD_END, GUARD_START},
                             outputs[] = {GUARD_BANDS, GUARD_END, GUARD_BANDS, GUARD_START};
-    return (place < PLACE_O ? inputs : outputs)[draw() % 4];
+    return (output ? outputs : inputs)[draw() % 4];
 }
 
-/* Lays a tensor of so many bytes at the end of its file. `at` is where its pointer is, from its first byte on. */
-static void lay(struct arena *arena, enum tensor_place place, enum guard asked, bool aligned, size_t bytes, int64_t at)
+/* Lays a tensor at the end of its file. */
+static void lay(struct arena *arena, int tensor, enum guard asked, bool aligned)
 {
-    const enum guard guard = asked != GUARD_DRAWN ? asked : arena->alike >= 0 ? GUARD_BANDS : draw_guard(place);
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), *size = &arena->size[place >= PLACE_O];
+    const attest_tensor_info *info = &arena->list.of[tensor];
+    const bool output = is_output(arena, tensor);
+    const enum guard guard = asked != GUARD_DRAWN ? asked : arena->alike >= 0 ? GUARD_BANDS : draw_guard(output);
+    const size_t bytes = (size_t)info->bytes;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), *size = &arena->size[output];
     size_t before = guard != GUARD_BANDS ? 0
                     : arena->alike >= 0  ? (size_t)(BAND + arena->alike)
-                                         : draw_start(&arena->problem, place, aligned),
+                                         : draw_start(info->element_size, aligned),
            behind = guard == GUARD_BANDS ? BAND : 0;
-    struct piece *piece = &arena->pieces[place];
+    struct piece *piece = &arena->pieces[tensor];
+    piece->output = output;
     piece->offset = *size;
     piece->size = (before + bytes + behind + page - 1) / page * page;
     if (!piece->size)
         piece->size = page;
     piece->start = guard == GUARD_END ? piece->size - bytes : before;
     piece->bytes = bytes;
-    piece->at = (int64_t)piece->start + at;
+    piece->at = (int64_t)piece->start - info->first_byte;
     *size += piece->size;
-}
-
-static bool lay_output(struct arena *arena, enum tensor_place place, enum guard guard, bool aligned, char letter, uint32_t dtype)
-{
-    int64_t first = 0, count = 0;
-    if (attest_problem_extent(&arena->problem, letter, &first, &count) != ATTEST_OK)
-        return false;
-    size_t size = element_size(dtype);
-    lay(arena, place, guard, aligned, (size_t)count * size, count ? -first * (int64_t)size : 0);
-    return true;
 }
 
 void *arena_share(size_t size, bool *read_only, int *file)
@@ -193,32 +137,32 @@ static double memory_left(void)
     return kilobytes * 1024;
 }
 
-/* The tensor whose memory this one has as well (contents.def, shared), or itself. */
-static enum tensor_place shared_with(const struct inputs *inputs, enum tensor_place place)
+/* The tensor before this one whose memory this one has as well (contents.def, shared), or itself. */
+static int shared_with(const struct arena *arena, const struct inputs *inputs, int tensor)
 {
-    const attest_tensors *tensors = &inputs->tensors;
-    if (place == PLACE_V && tensors->v == tensors->k)
-        return PLACE_K;
-    if (place == PLACE_SINKS && tensors->sinks == tensors->alibi_slopes)
-        return PLACE_SLOPES;
-    return place == PLACE_CU_KV && tensors->cu_seqlens_kv == tensors->cu_seqlens_q ? PLACE_CU_Q : place;
+    const void *own = tensor_pointer(&inputs->tensors, &arena->list.of[tensor]);
+    for (int before = 0; before < tensor; before++)
+        if (arena->pieces[before].size && !is_output(arena, before) &&
+            tensor_pointer(&inputs->tensors, &arena->list.of[before]) == own)
+            return before;
+    return tensor;
 }
 
 bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard guard, bool aligned, char *why, size_t why_size)
 {
     const attest_problem *problem = &inputs->problem;
     *arena = (struct arena){.problem = *problem, .alike = draw_alike(guard, aligned), .file = {-1, -1}};
-    for (int place = 0; place < PLACE_O; place++) {
-        struct source source = find_source(inputs, (enum tensor_place)place);
-        const enum tensor_place shared = shared_with(inputs, (enum tensor_place)place);
-        if (source.data && shared != (enum tensor_place)place)
-            arena->pieces[place] = arena->pieces[shared];
-        else if (source.data)
-            lay(arena, (enum tensor_place)place, guard, aligned, source.bytes, source.at);
+    bool good = tensor_list_get(problem, &arena->list);
+    for (int tensor = 0; tensor < arena->list.count && good; tensor++) {
+        const attest_tensor_info *info = &arena->list.of[tensor];
+        if (!info->present || (!is_output(arena, tensor) && !tensor_pointer(&inputs->tensors, info)))
+            continue;
+        const int shared = is_output(arena, tensor) ? tensor : shared_with(arena, inputs, tensor);
+        if (shared != tensor)
+            arena->pieces[tensor] = arena->pieces[shared];
+        else
+            lay(arena, tensor, guard, aligned);
     }
-    bool good = lay_output(arena, PLACE_O, guard, aligned, 'o', problem->dtype_o);
-    if (problem->flags & ATTEST_LSE)
-        good = lay_output(arena, PLACE_LSE, guard, aligned, 'l', ATTEST_F32) && good;
     double bytes = (double)arena->size[0] + (double)arena->size[1];
     if (bytes > 0.9 * memory_left()) {
         snprintf(why, why_size, "the tensors take another %.1f GiB, and this machine has not so much memory left", bytes / 0x1p30);
@@ -226,8 +170,8 @@ bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard gua
     }
     struct outputs maps = {0};
     good = good && outputs_make(&maps, inputs);
-    arena->owned[0] = maps.o_owned;
-    arena->owned[1] = maps.lse_owned;
+    arena->owned[tensor_find("o")] = maps.o_owned;
+    arena->owned[tensor_find("lse")] = maps.lse_owned;
     maps.o_owned = maps.lse_owned = NULL;
     outputs_free(&maps);
     for (int i = 0; i < 2 && good; i++) {
@@ -255,8 +199,9 @@ void arena_free(struct arena *arena)
             munmap(arena->memory[i], arena->size[i]);
         if (arena->file[i] >= 0)
             close(arena->file[i]);
-        free(arena->owned[i]);
     }
+    for (int tensor = 0; tensor < TENSORS_MOST; tensor++)
+        free(arena->owned[tensor]);
     *arena = (struct arena){0};
 }
 
@@ -267,11 +212,12 @@ bool arena_is_made(const struct arena *arena)
 
 void arena_fill(struct arena *arena, const struct inputs *inputs)
 {
-    for (int place = 0; place < PLACE_O; place++) {
-        const struct piece *piece = &arena->pieces[place];
-        struct source source = find_source(inputs, (enum tensor_place)place);
-        if (piece->size && source.bytes)
-            memcpy(arena->memory[0] + piece->offset + piece->start, source.data, source.bytes);
+    for (int tensor = 0; tensor < arena->list.count; tensor++) {
+        const attest_tensor_info *info = &arena->list.of[tensor];
+        const struct piece *piece = &arena->pieces[tensor];
+        const unsigned char *pointer = tensor_pointer(&inputs->tensors, info);
+        if (piece->size && !piece->output && piece->bytes)
+            memcpy(arena->memory[0] + piece->offset + piece->start, pointer + info->first_byte, piece->bytes);
     }
     if (!arena->sealed)
         arena->digest = digest_bytes(1, arena->memory[0], arena->size[0]);
@@ -293,26 +239,28 @@ static void poison_elements(unsigned char *memory, const struct piece *piece, co
 void arena_poison(struct arena *arena, int byte)
 {
     arena->poison = byte >= 0 ? byte & 0xff : 0xff;
-    for (int place = PLACE_O; place < PLACE_COUNT; place++) {
-        const struct piece *piece = &arena->pieces[place];
+    for (int tensor = 0; tensor < arena->list.count; tensor++) {
+        const struct piece *piece = &arena->pieces[tensor];
         unsigned char *memory = arena->memory[1] + piece->offset + piece->start;
-        if (!piece->bytes)
+        if (!piece->bytes || !piece->output)
             continue;
         memset(memory, arena->poison, (size_t)piece->bytes);
         if (byte == EXECUTOR_DRAWN)
-            poison_elements(memory, piece, arena->owned[place - PLACE_O], element_of(&arena->problem, (enum tensor_place)place));
+            poison_elements(memory, piece, arena->owned[tensor], arena->list.of[tensor].element_size);
     }
 }
 
-static void place_text(const struct piece *piece, int place, int64_t at, char *text, size_t size)
+static void place_text(const struct arena *arena, int tensor, int64_t at, char *text, size_t size)
 {
+    const struct piece *piece = &arena->pieces[tensor];
+    const char *title = tensor_title(&arena->list.of[tensor]);
     int64_t start = (int64_t)piece->start, end = (int64_t)(piece->start + piece->bytes);
     if (at < start)
-        snprintf(text, size, "byte %lld before the start of %s", (long long)(start - at), names[place]);
+        snprintf(text, size, "byte %lld before the start of %s", (long long)(start - at), title);
     else if (at >= end)
-        snprintf(text, size, "byte %lld behind the end of %s", (long long)(at - end) + 1, names[place]);
+        snprintf(text, size, "byte %lld behind the end of %s", (long long)(at - end) + 1, title);
     else
-        snprintf(text, size, "byte %lld of %s", (long long)(at - start), names[place]);
+        snprintf(text, size, "byte %lld of %s", (long long)(at - start), title);
 }
 
 /* The first of `count` bytes that is not `byte`, or `count`. */
@@ -343,24 +291,23 @@ static size_t first_change(const struct arena *arena, const struct piece *piece,
     return end + first_other(bytes + end, size - end, arena->band);
 }
 
-static bool piece_intact(const struct arena *arena, int place, char *why, size_t why_size)
+static bool piece_intact(const struct arena *arena, int tensor, char *why, size_t why_size)
 {
-    const struct piece *piece = &arena->pieces[place];
-    size_t element = element_size(place == PLACE_O ? arena->problem.dtype_o : ATTEST_F32);
-    size_t at = first_change(arena, piece, arena->owned[place - PLACE_O], element);
+    const struct piece *piece = &arena->pieces[tensor];
+    size_t at = first_change(arena, piece, arena->owned[tensor], arena->list.of[tensor].element_size);
     if (at == piece->size)
         return true;
     char text[128];
     bool inside = at >= piece->start && at < piece->start + piece->bytes;
-    place_text(piece, place, (int64_t)at, text, sizeof text);
+    place_text(arena, tensor, (int64_t)at, text, sizeof text);
     snprintf(why, why_size, "it wrote %s%s", text, inside ? ", in a gap that belongs to no row" : "");
     return false;
 }
 
 bool arena_intact(const struct arena *arena, char *why, size_t why_size)
 {
-    for (int place = PLACE_O; place < PLACE_COUNT; place++)
-        if (arena->pieces[place].size && !piece_intact(arena, place, why, why_size))
+    for (int tensor = 0; tensor < arena->list.count; tensor++)
+        if (arena->pieces[tensor].size && arena->pieces[tensor].output && !piece_intact(arena, tensor, why, why_size))
             return false;
     if (arena->sealed || digest_bytes(1, arena->memory[0], arena->size[0]) == arena->digest)
         return true;
@@ -368,33 +315,33 @@ bool arena_intact(const struct arena *arena, char *why, size_t why_size)
     return false;
 }
 
-static void *pointer(const struct arena *arena, enum tensor_place place)
-{
-    const struct piece *piece = &arena->pieces[place];
-    return piece->size ? arena->memory[1] + piece->offset + piece->at : NULL;
-}
-
 attest_tensors arena_outputs(const struct arena *arena)
 {
-    return (attest_tensors){.size = sizeof(attest_tensors), .o = pointer(arena, PLACE_O), .lse = pointer(arena, PLACE_LSE)};
+    attest_tensors tensors = {.size = sizeof tensors};
+    for (int tensor = 0; tensor < arena->list.count; tensor++) {
+        const struct piece *piece = &arena->pieces[tensor];
+        if (piece->size && piece->output)
+            tensor_set_pointer(&tensors, &arena->list.of[tensor], arena->memory[1] + piece->offset + piece->at);
+    }
+    return tensors;
 }
 
-int64_t arena_locate(const struct arena *arena, const uint64_t bases[PLACE_COUNT], uint64_t address, char *text, size_t size,
+int64_t arena_locate(const struct arena *arena, const uint64_t bases[TENSORS_MOST], uint64_t address, char *text, size_t size,
                      bool *input)
 {
     const int64_t near = 1 << 16;
     int64_t best = -1;
-    for (int place = 0; place < PLACE_COUNT; place++) {
-        const struct piece *piece = &arena->pieces[place];
-        if (!piece->size || !bases[place])
+    for (int tensor = 0; tensor < arena->list.count; tensor++) {
+        const struct piece *piece = &arena->pieces[tensor];
+        if (!piece->size || !bases[tensor])
             continue;
-        int64_t at = (int64_t)(address - bases[place]), start = (int64_t)piece->start, end = start + (int64_t)piece->bytes;
+        int64_t at = (int64_t)(address - bases[tensor]), start = (int64_t)piece->start, end = start + (int64_t)piece->bytes;
         int64_t distance = at < start ? start - at : at >= end ? at - end + 1 : 0;
         if (distance < 0 || distance > near || (best >= 0 && distance >= best))
             continue;
         best = distance;
-        *input = place < PLACE_O;
-        place_text(piece, place, at, text, size);
+        *input = !piece->output;
+        place_text(arena, tensor, at, text, size);
     }
     return best;
 }

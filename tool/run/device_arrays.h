@@ -5,19 +5,15 @@
 #define ATTEST_DEVICE_ARRAYS_H
 
 #include "base/session.h"
+#include "data/tensor_list.h"
 
-enum { DEVICE_ARRAYS = 12, DEVICE_BAND = 4096 };
-
-/* One array: its bytes lie `band` bytes behind the beginning of the memory, and the tensor's pointer `at` bytes from its first. */
-struct device_array {
-    unsigned char *memory; /* on the device; NULL: the problem has no such tensor */
-    size_t bytes;
-    int64_t at;
-};
+enum { DEVICE_BAND = 4096 };
 
 struct device_arrays {
     attest_context *context;
-    struct device_array arrays[DEVICE_ARRAYS];
+    struct tensor_list list; /* of the problem */
+    unsigned char
+        *memory[TENSORS_MOST]; /* on the device, with the tensor's bytes `band` behind its beginning; NULL: there is none */
     size_t band;
     attest_tensors tensors; /* pointers of the device */
 };
@@ -28,7 +24,7 @@ attest_status device_arrays_make(struct device_arrays *arrays, attest_context *c
                                  const attest_tensors *host, size_t band, char *why, size_t why_size);
 void device_arrays_free(struct device_arrays *arrays);
 
-/* Moves the inputs, or O and LSE with the gaps in them, to the device; and O and LSE back. */
+/* Moves the inputs, or the outputs with the gaps in them, to the device; and the outputs back. */
 attest_status device_arrays_put_inputs(struct device_arrays *arrays, const attest_tensors *host);
 attest_status device_arrays_put_outputs(struct device_arrays *arrays, const attest_tensors *host);
 attest_status device_arrays_get_outputs(struct device_arrays *arrays, const attest_tensors *host);

@@ -35,8 +35,8 @@ static int dimensions_of(attest_problem *p, char tensor, struct dimension dims[4
 
 static const struct {
     char letter;
-    enum tensor_place place;
-} tensors[] = {{'q', PLACE_Q}, {'k', PLACE_K}, {'v', PLACE_V}, {'b', PLACE_BIAS}, {'o', PLACE_O}, {'l', PLACE_LSE}};
+    const char *name;
+} tensors[] = {{'q', "q"}, {'k', "k"}, {'v', "v"}, {'b', "bias"}, {'o', "o"}, {'l', "lse"}};
 
 static size_t element_of(const attest_problem *p, char tensor)
 {
@@ -48,11 +48,11 @@ static bool is_there(const attest_problem *p, char tensor)
     return (tensor != 'l' || p->flags & ATTEST_LSE) && (tensor != 'b' || p->flags & ATTEST_BIAS);
 }
 
-attest_problem far_strides(const attest_problem *near, struct far_spread spreads[PLACE_COUNT])
+attest_problem far_strides(const attest_problem *near, struct far_spread spreads[TENSORS_MOST])
 {
     attest_problem far = *near;
     int64_t page = sysconf(_SC_PAGESIZE);
-    for (int n = 0; n < PLACE_COUNT; n++)
+    for (int n = 0; n < TENSORS_MOST; n++)
         spreads[n] = (struct far_spread){0, 0};
     for (int n = 0; n < COUNT_OF(tensors); n++) {
         struct dimension dims[4], *outer = NULL;
@@ -65,7 +65,8 @@ attest_problem far_strides(const attest_problem *near, struct far_spread spreads
                 outer = &dims[d];
         if (!outer || *outer->stride <= 0 || *outer->stride * element % page != 0)
             continue;
-        spreads[tensors[n].place] = (struct far_spread){(size_t)(*outer->stride * element), EXECUTOR_FAR * (size_t)element};
+        spreads[tensor_find(tensors[n].name)] =
+            (struct far_spread){(size_t)(*outer->stride * element), EXECUTOR_FAR * (size_t)element};
         *outer->stride = EXECUTOR_FAR;
     }
     return far;

@@ -14,7 +14,7 @@ struct far_spread {
 
 /* The problem as a kernel in such a worker sees it: of every tensor the largest stride of a dimension that has more than one element
  * becomes EXECUTOR_FAR elements, if it is a whole number of pages. */
-attest_problem far_strides(const attest_problem *near, struct far_spread spreads[PLACE_COUNT]);
+attest_problem far_strides(const attest_problem *near, struct far_spread spreads[TENSORS_MOST]);
 
 /* The bytes of addresses that a piece of a file takes. */
 size_t far_reach(const struct piece *piece, struct far_spread spread);

@@ -25,6 +25,7 @@
 #include <attest.h>
 #include <stddef.h>
 
+#include "data/tensor_list.h"
 #include "executor.h"
 #include "state.h"
 
@@ -33,22 +34,6 @@ enum { CONTROL_FILE = 3 }; /* the worker's end of the socket */
 /* Statuses that a worker leaves with when it cannot go on: nobody to speak to, no memory for guarded scratch. */
 enum { EXIT_LOST = 125, EXIT_MEMORY = 124 };
 
-enum tensor_place {
-    PLACE_Q,
-    PLACE_K,
-    PLACE_V,
-    PLACE_BIAS,
-    PLACE_SLOPES,
-    PLACE_SINKS,
-    PLACE_CU_Q,
-    PLACE_CU_KV,
-    PLACE_LENGTHS,
-    PLACE_PAGES,
-    PLACE_O, /* from here on outputs */
-    PLACE_LSE,
-    PLACE_COUNT
-};
-
 /* Where a tensor lies. All in bytes. */
 struct piece {
     uint64_t offset; /* of the piece in its file; a multiple of the page size */
@@ -56,6 +41,7 @@ struct piece {
     uint64_t start;  /* of the tensor's extent in the piece */
     uint64_t bytes;  /* of the extent */
     int64_t at;      /* of the tensor's pointer, from the beginning of the piece */
+    uint64_t output; /* 1: its file is that of the outputs */
 };
 
 enum message_kind {
@@ -94,7 +80,7 @@ struct load {
     int32_t slot;
     uint32_t shift; /* pages left free before the tensors, so that they come to lie somewhere else */
     attest_problem problem;
-    struct piece pieces[PLACE_COUNT];
+    struct piece pieces[TENSORS_MOST]; /* by the number of the tensor (attest_tensor_get) */
 };
 
 struct run {
@@ -137,7 +123,7 @@ enum faulting { FAULTING_OTHER, FAULTING_COUNTER, FAULTING_CPUID };
 /* A page that both see. The worker notes here where the pieces are, what state a kernel has left, and its signal handler why it dies.
  * For sentences only, and for nothing but the address of a crash is anything but a number or a choice taken from it. */
 struct board {
-    uint64_t bases[EXECUTOR_SLOTS][PLACE_COUNT];
+    uint64_t bases[EXECUTOR_SLOTS][TENSORS_MOST];
     uint64_t scratch_begin, scratch_end; /* guarded scratch memory of the thread that died; 0: none */
     int64_t overrun;                     /* byte behind the end of scratch memory that was written, from 1 on; 0: none */
     uint64_t address, stack;             /* that was touched, and of the stack */

@@ -13,28 +13,13 @@
 
 enum { BAND = 4096, BAND_BYTE = 0xa7 };
 
-static const size_t members[PLACE_COUNT] = {
-    offsetof(attest_tensors, q),
-    offsetof(attest_tensors, k),
-    offsetof(attest_tensors, v),
-    offsetof(attest_tensors, bias),
-    offsetof(attest_tensors, alibi_slopes),
-    offsetof(attest_tensors, sinks),
-    offsetof(attest_tensors, cu_seqlens_q),
-    offsetof(attest_tensors, cu_seqlens_kv),
-    offsetof(attest_tensors, kv_lengths),
-    offsetof(attest_tensors, page_table),
-    offsetof(attest_tensors, o),
-    offsetof(attest_tensors, lse),
-};
-
 /* ---- making ----------------------------------------------------------------------------------------------------------- */
 
 static bool map_files(struct device_slot *slot, const int files[2], char *why, size_t why_size)
 {
-    for (int place = 0; place < PLACE_COUNT; place++) {
+    for (int place = 0; place < TENSORS_MOST; place++) {
         const struct piece *piece = &slot->pieces[place];
-        size_t *size = &slot->sizes[place >= PLACE_O], end = (size_t)(piece->offset + piece->size);
+        size_t *size = &slot->sizes[piece->output], end = (size_t)(piece->offset + piece->size);
         *size = piece->size && end > *size ? end : *size;
     }
     for (int i = 0; i < 2; i++) {
@@ -57,13 +42,16 @@ static bool map_files(struct device_slot *slot, const int files[2], char *why, s
 static attest_status lay_out(struct device_slot *slot, const attest_problem *problem, bool far)
 {
     attest_status status = ATTEST_OK;
+    struct tensor_list list;
+    if (!tensor_list_get(problem, &list))
+        return ATTEST_ERROR_ARGUMENT;
     if (far)
         far_strides(problem, slot->spreads);
     else
         status = attest_memory_alloc(slot->context, slot->sizes[0] + slot->sizes[1] + 1, &slot->memory[0]);
-    for (int place = 0; place < PLACE_COUNT && status == ATTEST_OK; place++) {
+    for (int place = 0; place < TENSORS_MOST && status == ATTEST_OK; place++) {
         const struct piece *piece = &slot->pieces[place];
-        bool output = place >= PLACE_O;
+        bool output = piece->output;
         if (!piece->size)
             continue;
         if (far) {
@@ -72,8 +60,7 @@ static attest_status lay_out(struct device_slot *slot, const attest_problem *pro
         } else {
             slot->bases[place] = (unsigned char *)slot->memory[0] + (output ? slot->sizes[0] : 0) + piece->offset;
         }
-        unsigned char *pointer = slot->bases[place] + piece->at;
-        memcpy((char *)&slot->tensors + members[place], &pointer, sizeof pointer);
+        tensor_set_pointer(&slot->tensors, &list.of[place], slot->bases[place] + piece->at);
     }
     return status;
 }
@@ -81,7 +68,7 @@ static attest_status lay_out(struct device_slot *slot, const attest_problem *pro
 bool device_slot_make(struct device_slot *slot, attest_context *context, const struct load *load, const int files[2], bool far,
                       enum execution_end *end, char *why, size_t why_size)
 {
-    *slot = (struct device_slot){.context = context, .tensors = {.size = sizeof slot->tensors}};
+    *slot = (struct device_slot){.context = context, .far = far, .tensors = {.size = sizeof slot->tensors}};
     memcpy(slot->pieces, load->pieces, sizeof slot->pieces);
     bool mapped = map_files(slot, files, why, why_size);
     attest_status status = mapped ? lay_out(slot, &load->problem, far) : ATTEST_OK;
@@ -96,7 +83,7 @@ bool device_slot_make(struct device_slot *slot, attest_context *context, const s
 
 void device_slot_free(struct device_slot *slot)
 {
-    for (int place = 0; place < PLACE_COUNT; place++)
+    for (int place = 0; place < TENSORS_MOST; place++)
         if (slot->memory[place])
             attest_memory_free(slot->context, slot->memory[place]);
     for (int i = 0; i < 2; i++)
@@ -119,14 +106,14 @@ static attest_status copy_piece(struct device_slot *slot, int place, bool back)
     for (size_t offset = 0; offset < size && status == ATTEST_OK; offset += run, device += spread.step) {
         size_t at = (size_t)piece->offset + offset, bytes = run < size - offset ? run : size - offset;
         status = back ? attest_memory_get(slot->context, slot->copy + at, device, bytes, NULL)
-                      : attest_memory_put(slot->context, device, slot->files[place >= PLACE_O] + at, bytes, NULL);
+                      : attest_memory_put(slot->context, device, slot->files[piece->output] + at, bytes, NULL);
     }
     return status;
 }
 
 static bool is_far(const struct device_slot *slot)
 {
-    return slot->memory[PLACE_O] != NULL;
+    return slot->far;
 }
 
 static attest_status copy_file(struct device_slot *slot, int file, bool back)
@@ -136,8 +123,8 @@ static attest_status copy_file(struct device_slot *slot, int file, bool back)
     if (!is_far(slot))
         return back ? attest_memory_get(slot->context, slot->copy, device, slot->sizes[file], NULL)
                     : attest_memory_put(slot->context, device, slot->files[file], slot->sizes[file], NULL);
-    for (int place = file ? PLACE_O : 0; place < (file ? PLACE_COUNT : PLACE_O) && status == ATTEST_OK; place++)
-        if (slot->pieces[place].size)
+    for (int place = 0; place < TENSORS_MOST && status == ATTEST_OK; place++)
+        if (slot->pieces[place].size && slot->pieces[place].output == (uint64_t)file)
             status = copy_piece(slot, place, back);
     return status;
 }
@@ -201,11 +188,11 @@ void device_slot_extents(const struct device_slot *slot, const struct device_wor
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), *symbol = driver ? dlsym(driver, "emulated_tensor") : NULL;
     memcpy(&tell, &symbol, sizeof tell);
     bool first = true;
-    for (int place = 0; place < PLACE_COUNT && tell; place++) {
+    for (int place = 0; place < TENSORS_MOST && tell; place++) {
         const struct piece *piece = &slot->pieces[place];
         if (!piece->size || is_far(slot))
             continue;
-        tell((uint64_t)(uintptr_t)slot->bases[place] + piece->start, (size_t)piece->bytes, place >= PLACE_O, first);
+        tell((uint64_t)(uintptr_t)slot->bases[place] + piece->start, (size_t)piece->bytes, (int)piece->output, first);
         first = false;
     }
     if (tell && workspace->memory)

@@ -14,13 +14,14 @@
 
 struct device_slot {
     attest_context *context;
-    struct piece pieces[PLACE_COUNT];
-    unsigned char *files[2];           /* inputs, outputs, mapped */
-    size_t sizes[2];                   /* of the files */
-    unsigned char *bases[PLACE_COUNT]; /* of the pieces, on the device */
-    struct far_spread spreads[PLACE_COUNT];
-    void *memory[PLACE_COUNT]; /* what was allocated; NULL: nothing */
-    unsigned char *copy;       /* room for what comes back */
+    bool far; /* each piece has an allocation of its own */
+    struct piece pieces[TENSORS_MOST];
+    unsigned char *files[2];            /* inputs, outputs, mapped */
+    size_t sizes[2];                    /* of the files */
+    unsigned char *bases[TENSORS_MOST]; /* of the pieces, on the device */
+    struct far_spread spreads[TENSORS_MOST];
+    void *memory[TENSORS_MOST]; /* what was allocated; NULL: nothing */
+    unsigned char *copy;        /* room for what comes back */
     attest_tensors tensors;
 };
 

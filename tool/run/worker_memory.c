@@ -45,11 +45,11 @@ static bool allot(struct mapping *mapping, size_t before, size_t size, size_t be
 }
 
 /* The problem as the kernel sees it, and how its tensors are spread. */
-static attest_problem problem_of(const struct load *load, struct far_spread spreads[PLACE_COUNT])
+static attest_problem problem_of(const struct load *load, struct far_spread spreads[TENSORS_MOST])
 {
     if (worker.hello.guard == GUARD_FAR)
         return far_strides(&load->problem, spreads);
-    memset(spreads, 0, PLACE_COUNT * sizeof *spreads);
+    memset(spreads, 0, TENSORS_MOST * sizeof *spreads);
     return load->problem;
 }
 
@@ -68,52 +68,45 @@ static bool map_piece(unsigned char *at, const struct piece *piece, struct far_s
 static bool map_pieces(const struct load *load, const int files[2], struct worker_slot *slot)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), size = ((size_t)load->shift + 1) * page;
-    struct far_spread spreads[PLACE_COUNT];
+    struct far_spread spreads[TENSORS_MOST];
     problem_of(load, spreads);
-    for (int i = 0; i < PLACE_COUNT; i++)
+    for (int i = 0; i < TENSORS_MOST; i++)
         size += load->pieces[i].size ? far_reach(&load->pieces[i], spreads[i]) + page : 0;
     if (!reserve(&slot->mapping, size))
         return false;
-    void *pointers[PLACE_COUNT] = {0};
+    void *pointers[TENSORS_MOST] = {0};
+    struct tensor_list list;
+    if (!tensor_list_get(&load->problem, &list))
+        return worker_refuse(EXECUTION_INVALID, "the problem is not valid");
+    slot->tensors = (attest_tensors){.size = sizeof slot->tensors};
     unsigned char *at = slot->mapping.base + ((size_t)load->shift + 1) * page;
-    for (int i = 0; i < PLACE_COUNT; i++) {
+    for (int i = 0; i < TENSORS_MOST; i++) {
         const struct piece *piece = &load->pieces[i];
-        bool output = i >= PLACE_O;
+        const bool output = piece->output;
         worker.board->bases[load->slot][i] = 0;
         if (!piece->size)
             continue;
         int same = 0; /* tensors that share their memory have the same piece */
-        while (same < i &&
-               (load->pieces[same].size == 0 || (same >= PLACE_O) != output || load->pieces[same].offset != piece->offset))
+        while (same < i && (load->pieces[same].size == 0 || load->pieces[same].output != piece->output ||
+                            load->pieces[same].offset != piece->offset))
             same++;
         if (same < i) {
             worker.board->bases[load->slot][i] = worker.board->bases[load->slot][same];
             pointers[i] = pointers[same];
+            tensor_set_pointer(&slot->tensors, &list.of[i], pointers[i]);
             continue;
         }
         if (!map_piece(at, piece, spreads[i], output, files[output]))
             return false;
         worker.board->bases[load->slot][i] = (uint64_t)(uintptr_t)at;
         pointers[i] = at + piece->at;
+        tensor_set_pointer(&slot->tensors, &list.of[i], pointers[i]);
         if (worker.poison) {
             worker.poison(at, (size_t)piece->start);
             worker.poison(at + piece->start + piece->bytes, (size_t)(piece->size - piece->start - piece->bytes));
         }
         at += far_reach(piece, spreads[i]) + page;
     }
-    slot->tensors = (attest_tensors){.size = sizeof slot->tensors,
-                                     .q = pointers[PLACE_Q],
-                                     .k = pointers[PLACE_K],
-                                     .v = pointers[PLACE_V],
-                                     .o = pointers[PLACE_O],
-                                     .lse = pointers[PLACE_LSE],
-                                     .bias = pointers[PLACE_BIAS],
-                                     .alibi_slopes = pointers[PLACE_SLOPES],
-                                     .sinks = pointers[PLACE_SINKS],
-                                     .cu_seqlens_q = pointers[PLACE_CU_Q],
-                                     .cu_seqlens_kv = pointers[PLACE_CU_KV],
-                                     .kv_lengths = pointers[PLACE_LENGTHS],
-                                     .page_table = pointers[PLACE_PAGES]};
     return true;
 }
 
@@ -168,7 +161,7 @@ bool worker_load_slot(const struct load *load, const int files[2])
     slot->plan = NULL;
     unmap(&slot->mapping);
     device_slot_free(&slot->device);
-    struct far_spread spreads[PLACE_COUNT];
+    struct far_spread spreads[TENSORS_MOST];
     attest_problem problem = problem_of(load, spreads);
     attest_status status = attest_plan_create(worker.context, &problem, worker.kernel, &slot->plan);
     if (status != ATTEST_OK)
