@@ -56,7 +56,7 @@ BUILD_ID := $(shell cat $(sort $(wildcard include/*.h lib/*.[ch] lib/*/*.[ch] li
 
 all: $(BUILD)/attest $(SHARED) $(STATIC) cuda-note  ## build/attest, build/libattest.so.* and build/libattest.a
 lib: $(SHARED) $(STATIC)
-tests: $(BUILD)/bench/host_cost $(TESTS) $(FUZZERS)
+tests: $(BUILD)/bench/host_cost $(BUILD)/bench/turns $(TESTS) $(FUZZERS)
 
 .PHONY: cuda-note
 cuda-note:
@@ -156,8 +156,8 @@ $(TESTS) $(FUZZERS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call obj,$(TEST_
 	$(if $(V),,@echo "  LD  $@")
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -fopenmp -lm -ldl
 
-# Linked as a program of a user's would be: what the library costs the host.
-$(BUILD)/bench/host_cost: $(BUILD)/obj/bench/host_cost.o $(STATIC)
+# Linked as programs of a user's would be: what the library costs the host, and several builds of it in turns.
+$(BUILD)/bench/host_cost $(BUILD)/bench/turns: $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(STATIC)
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  LD  $@")
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -fopenmp -lm -ldl

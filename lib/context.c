@@ -94,10 +94,11 @@ bool feature_find(const char *name, unsigned *feature)
 
 void device_class(unsigned set, char *text, size_t size)
 {
-    snprintf(text, size, "cpu-scalar");
+    const char *best = "scalar";
     for (int i = 0; i < FEATURE_COUNT; i++)
         if (set & features[i].bit)
-            snprintf(text, size, "cpu-%s", features[i].name);
+            best = features[i].name;
+    snprintf(text, size, "cpu-%s", best);
 }
 
 static void features_changed(attest_context *context)

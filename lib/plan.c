@@ -182,7 +182,7 @@ static bool takes(const attest_context *context, const struct kernel *kernel, co
 static bool is_specialist(const attest_context *context, const struct kernel *kernel, const attest_problem *p)
 {
     const attest_cuda_image *image = NULL;
-    return kernel->cuda && !kernel->candidate && kernel->op == p->op && kernel->dtype == p->dtype &&
+    return context->gpu && kernel->cuda && !kernel->candidate && kernel->op == p->op && kernel->dtype == p->dtype &&
            cuda_refusal(context->gpu, kernel->cuda, (struct tile_wish){0}, p, &image, (struct text){0}) == ATTEST_OK &&
            (image->rows_most || image->tiles_most);
 }
@@ -249,6 +249,8 @@ static const struct kernel *first_match(attest_context *context, const attest_pr
         const struct kernel *kernel = kernel_at(i);
         if (!matches(kernel, wish) || (kernel->candidate != candidates && !wish->given))
             continue;
+        if (kernel->cuda && !context->gpu && !wish->given) /* the CPU has kernels of its own for every problem */
+            continue;
         attest_status this = refusal(context, kernel, wish->tile, p, (struct text){0});
         if (this == ATTEST_OK)
             return kernel;
@@ -295,7 +297,7 @@ static attest_status plan_fill(struct attest_plan *plan, attest_context *context
         return cuda_plan_create(context->gpu, kernel.cuda, image, p, &plan->cuda, &plan->workspace, why);
     }
     if (kernel.code)
-        cpu_plan(plan);
+        cpu_plan(plan, kernel.code == context->added);
     else
         plan->workspace = reference_workspace(p);
     return ATTEST_OK;

@@ -1,12 +1,16 @@
 /*
  * Threads and processes: many threads with contexts of their own share a plan; a child after fork() computes with threads again,
- * even when the parent was in the middle of a run, inside an OpenMP region, or forked from several threads at once.
+ * even when the parent was in the middle of a run, inside an OpenMP region, or forked from several threads at once. Small problems
+ * run on the calling thread.
  */
 #include "drive.h"
 #include "tap.h"
 
+#include <attest_kernel.h>
+#include <dirent.h>
 #include <omp.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -292,9 +296,112 @@ static void settings_unchanged(void)
     job_destroy(&job);
 }
 
+/* ---------------------------------------------------------------------------------------------------- small problems -- */
+
+static int threads_here(void)
+{
+    DIR *folder = opendir("/proc/self/task");
+    int count = 0;
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count - 2; /* "." and ".." */
+}
+
+/* The workspace of a plan that is made with so many threads; 0 if there is none. */
+static size_t workspace_with(attest_context *context, const attest_problem *p, const char *kernel, int threads)
+{
+    attest_plan *plan = NULL;
+    attest_context_set_threads(context, threads);
+    if (!tap_check(attest_plan_create(context, p, kernel, &plan) == ATTEST_OK, "plan: %s", attest_context_detail(context)))
+        return 0;
+    size_t bytes = attest_plan_workspace_size(plan);
+    attest_plan_destroy(plan);
+    return bytes;
+}
+
+/* What explain says of the kernel that runs. */
+static bool explained_as(attest_context *context, const attest_problem *p, const char *words)
+{
+    char text[32768];
+    if (attest_explain(context, p, text, sizeof text) != ATTEST_OK)
+        return false;
+    const char *line = strstr(text, ": runs, with ");
+    return line && !strncmp(line + strlen(": runs, with "), words, strlen(words));
+}
+
+static void small_problems(void)
+{
+    static const struct {
+        const char *line;
+        bool alone;
+    } cases[] = {
+        {"fwd:f32:b1:h1:s16:d16", true},
+        {"fwd:bf16:b1:h1:s16:d16:lse", true},
+        {"fwd:f16:b2:hq2:hkv1:sq1:skv8:d32", true},
+        {"fwd:f32:b1:h1:sq1:skv1000:d64", true}, /* one task, which takes longer */
+        {"fwd:f32:b2:h1:s400:d16:varlenq=20:varlenkv=20", true},
+        {"fwd:f32:b0:h1:s16:d16", true},
+        {"fwd:f32:b1:h4:s128:d64", false},
+        {"fwd:f32:b1:h4:s1000:d64:causal:wl=30", false},
+        {"fwd:bf16:b1:hq8:hkv2:sq1:skv3000:d128", false},
+    };
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        struct job job;
+        if (!tap_case("%s", cases[n].line) || !job_create(&job, cases[n].line, 5))
+            continue;
+        const attest_problem *p = &job.in.problem;
+        attest_context *context = drive_context(1);
+        size_t one = workspace_with(context, p, NULL, 1), five = workspace_with(context, p, NULL, 5);
+        tap_check(cases[n].alone ? one == five : one < five, "workspace: %zu bytes with one thread, %zu with five", one, five);
+        tap_check(explained_as(context, p, cases[n].alone ? "1 thread and" : "5 threads and"), "explain says otherwise");
+        if (n == 0) /* the others leave threads behind, of which one cannot say whether they were used again */
+            tap_check(threads_here() == 1, "%d threads after a small run", threads_here());
+        attest_context_destroy(context);
+        job_destroy(&job);
+    }
+}
+
+static size_t own_scratch(const attest_problem *p, int64_t rows)
+{
+    (void)p, (void)rows;
+    return 4096;
+}
+
+static void own_tile(const attest_task *task, void *scratch)
+{
+    (void)task, (void)scratch;
+}
+
+/* A kernel that was added is on trial: it has all threads on the smallest problem too, so that a race in it can show. */
+static void added_kernels(void)
+{
+    static const attest_cpu_kernel own = {
+        .abi = ATTEST_KERNEL_ABI,
+        .name = "own",
+        .summary = "does nothing",
+        .needs = "",
+        .dtypes = ATTEST_TAKES_F32,
+        .row_step = 1,
+        .rows_wanted = 64,
+        .scratch_size = own_scratch,
+        .tile = own_tile,
+    };
+    attest_problem p;
+    attest_context *context = drive_context(1);
+    attest_problem_parse("fwd:f32:b1:h2:s2:d1", &p, NULL, 0);
+    tap_check(attest_context_add_kernel(context, &own) == ATTEST_OK, "%s", attest_context_detail(context));
+    size_t one = workspace_with(context, &p, "own", 1), five = workspace_with(context, &p, "own", 5);
+    tap_check(one == 4096 && five == 5 * 4096, "workspace: %zu bytes with one thread, %zu with five", one, five);
+    attest_context_destroy(context);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_test tests[] = {
+        {"small problems", small_problems}, /* first: it counts threads */
+        {"added kernels", added_kernels},
         {"shared plan", shared_plan},
         {"questions", questions},
         {"inside OpenMP", inside_openmp},

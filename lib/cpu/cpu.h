@@ -13,7 +13,8 @@ enum { DECODE_ROWS = ATTEST_PREPARE_ROWS, SPLIT_ROWS = 64, SPLIT_KEYS = 1024 };
 
 extern const attest_cpu_kernel cpu_fwd_scalar, cpu_fwd_avx2, cpu_fwd_avx512, cpu_fwd_avx512bf16, cpu_fwd_amx;
 
-void cpu_plan(struct attest_plan *plan); /* sets tile_rows and workspace */
+/* Sets tile_rows and workspace, and threads to 1 where others would only cost time, unless it shall be exactly as many as there are. */
+void cpu_plan(struct attest_plan *plan, bool exactly);
 void cpu_run(const struct attest_plan *plan, const attest_tensors *t, void *workspace);
 
 /* Scores are kept in units of log2, so that the exponential is a power of two; with a bias, which may be as large as a float can

@@ -9,6 +9,9 @@
  * need are empty. Within a head the last rows come first: under a causal mask they are the longest. Pieces of keys come in the
  * order of memory.
  *
+ * A plan has one thread or all that the context has. With one, the calling thread computes the tasks one after the other and OpenMP is
+ * not called. That is so where there is a single task, and where the work is estimated to be done sooner than other threads begin.
+ *
  * Workspace: one scratch for each thread, then what kernels prepare for each KV head, then the partial results
  * [sequence, KV head][piece][row][dim_v + 2].
  */
@@ -56,14 +59,41 @@ static struct layout layout_get(const struct attest_plan *plan)
     return x;
 }
 
+/* What the work takes on one thread, in nanoseconds, from the sizes alone: lengths that only the tensors have count as the longest, and
+ * windows as none. The rates are those of small problems in caches on a Zen 4 core; with them the estimate is within 20 % of what f32
+ * takes with AVX-512, from 1 to 60 us, and up to twice what the kernels take that multiply bf16 in hardware. */
+static double work_estimate(const struct attest_plan *plan)
+{
+    const double head_ns = 300, vector_flop_per_ns = 100, scalar_flop_per_ns = 20, bytes_per_ns = 80;
+    const attest_problem *p = &plan->problem;
+    double rows = has(p, ATTEST_VARLEN_Q) ? (double)p->total_q : (double)p->batch * (double)p->seq_q;
+    double keys = has(p, ATTEST_VARLEN_KV) ? (double)p->total_kv : (double)p->batch * (double)p->seq_kv;
+    double seen = keys < (double)p->seq_kv ? keys : (double)p->seq_kv, width = (double)(p->dim + p->dim_v),
+           heads = (double)p->batch * (double)p->heads_kv;
+    if (has(p, ATTEST_CAUSAL) && p->seq_q == p->seq_kv)
+        seen /= 2;
+    double flop_ns =
+        2 * rows * (double)p->heads_q * seen * width / (*plan->kernel.code->needs ? vector_flop_per_ns : scalar_flop_per_ns);
+    double bytes_ns = keys * (double)p->heads_kv * width * (double)dtype_size(p->dtype) / bytes_per_ns;
+    return heads * head_ns + (flop_ns > bytes_ns ? flop_ns : bytes_ns);
+}
+
+/* Work of less than this many nanoseconds is for the calling thread. Measured on two Zen 4 cores (docs/kernels/cpu.md): a second thread
+ * that waits in a loop is worth calling from 2 to 3 us on; one that sleeps, from 20 to 60 us on, and before that it costs up to 30 us. So
+ * this is the largest number with which no problem becomes slower where threads wait in a loop, as those of OpenMP do by default for some
+ * milliseconds. Fewer threads than all are no choice in between: the OpenMP runtime of gcc would end the others and begin them again. */
+enum { SMALL_NS = 3000 };
+
 /* As many rows as their Q and O fit into a part of a typical second-level cache, so that K and V are packed rarely, cut evenly;
  * fewer where there would not be enough tasks for the threads. */
-void cpu_plan(struct attest_plan *plan)
+void cpu_plan(struct attest_plan *plan, bool exactly)
 {
     enum { CACHE_BYTES = 384 * 1024, TASKS_PER_THREAD = 4 };
     const attest_problem *p = &plan->problem;
     const attest_cpu_kernel *code = plan->kernel.code;
     int64_t rows = p->seq_q * (p->heads_q / p->heads_kv), heads = p->batch * p->heads_kv;
+    if (!exactly && work_estimate(plan) < SMALL_NS)
+        plan->threads = 1;
     int64_t most = CACHE_BYTES / ((p->dim + p->dim_v) * (int64_t)sizeof(float)), tiles = 1;
     if (most > code->rows_wanted)
         most = code->rows_wanted;
@@ -74,6 +104,9 @@ void cpu_plan(struct attest_plan *plan)
     while (plan->threads > 1 && heads * tiles < (int64_t)plan->threads * TASKS_PER_THREAD && rows > tiles * code->row_step)
         tiles++;
     plan->tile_rows = ceil_div(ceil_div(rows > 0 ? rows : 1, tiles), code->row_step) * code->row_step;
+    struct layout x = layout_get(plan);
+    if (!exactly && heads * x.slots <= 1 && (!x.shared || p->seq_kv <= ATTEST_PREPARE_KEYS))
+        plan->threads = 1;
     plan->workspace = layout_get(plan).total;
 }
 
@@ -178,6 +211,17 @@ static void join_row(const struct job *job, int64_t head, int64_t index)
         *row.lse = ending.lse;
 }
 
+/* All tasks on the calling thread, in the order of their numbers. */
+static void run_alone(const struct job *job, int64_t prepared, int64_t blocks, int64_t tasks, int64_t joins)
+{
+    for (int64_t index = 0; index < prepared; index++)
+        prepare_task(job, index / blocks, index % blocks, job->workspace);
+    for (int64_t index = 0; index < tasks; index++)
+        run_task(job, index, job->workspace);
+    for (int64_t index = 0; index < joins; index++)
+        join_row(job, index / job->layout.partial_rows, index % job->layout.partial_rows);
+}
+
 static void *run_job(void *argument)
 {
     const struct job *job = argument;
@@ -185,18 +229,28 @@ static void *run_job(void *argument)
     int64_t heads = job->plan->problem.batch * job->plan->problem.heads_kv, tasks = heads * x->slots,
             joins = heads * x->partial_rows;
     int64_t blocks = x->shared ? ceil_div(job->plan->problem.seq_kv, ATTEST_PREPARE_KEYS) : 0;
-#pragma omp parallel num_threads(job->plan->threads) if (job->plan->threads > 1)
+    if (job->plan->threads == 1) {
+        run_alone(job, heads * blocks, blocks, tasks, joins);
+        return NULL;
+    }
+    /* Threads meet only where one needs what another has written, and at the end: each such point costs as much as the slowest to come. */
+#pragma omp parallel num_threads(job->plan->threads)
     {
         void *scratch = job->workspace + (size_t)omp_get_thread_num() * x->scratch;
+        if (blocks) {
 #pragma omp for schedule(static)
-        for (int64_t index = 0; index < heads * blocks; index++)
-            prepare_task(job, index / blocks, index % blocks, scratch);
-#pragma omp for schedule(dynamic, 1)
+            for (int64_t index = 0; index < heads * blocks; index++)
+                prepare_task(job, index / blocks, index % blocks, scratch);
+        }
+#pragma omp for schedule(dynamic, 1) nowait
         for (int64_t index = 0; index < tasks; index++)
             run_task(job, index, scratch);
-#pragma omp for schedule(static)
-        for (int64_t index = 0; index < joins; index++)
-            join_row(job, index / x->partial_rows, index % x->partial_rows);
+        if (joins) {
+#pragma omp barrier
+#pragma omp for schedule(static) nowait
+            for (int64_t index = 0; index < joins; index++)
+                join_row(job, index / x->partial_rows, index % x->partial_rows);
+        }
     }
     return NULL;
 }
