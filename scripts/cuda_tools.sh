@@ -27,7 +27,7 @@ log=$folder/install.log
 if python3 -m venv "$folder/venv" > "$log" 2>&1 &&
     "$folder/venv/bin/pip" install --quiet --disable-pip-version-check --retries 1 nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm >> "$log" 2>&1; then
     for tool in $tools; do
-        ln -sf "$(find "$(cd "$folder/venv" && pwd)" -type f -name "$tool" | head -n 1)" "$folder/bin/$tool"
+        ln -sf "../$(cd "$folder" && find venv -type f -name "$tool" | head -n 1)" "$folder/bin/$tool" # relative: the folder may move
     done
 else
     echo "attest: pip could not get$missing (see $log); they also come with the CUDA toolkit" >&2

@@ -2,6 +2,7 @@
 # CUDA candidates without a GPU: manifests, the resource model, the build gate with nvcc, and the gates that need a GPU with a driver and tools
 # that are made up.
 . tests/tap.sh
+path=$PATH
 PATH="$PATH:$PWD/$BUILD/cuda-tools/bin" # what scripts/cuda_tools.sh got
 
 # run NAME PROGRAM ARGUMENTS...: a test program; what it notes and what it skips is shown.
@@ -102,6 +103,31 @@ if command -v nvcc > /dev/null || ls /usr/local/cuda*/bin/nvcc > /dev/null 2>&1;
     FAKE_CUDA=nodevice LD_LIBRARY_PATH="$work/lib" "$BUILD/attest" prove "$work/mine.cu" --state "$work/state" --only oracle > "$work/log" 2>&1
     grep -q 'INCONCLUSIVE.*nothing was run' "$work/log"
     result $? "without a GPU the oracle gate is inconclusive"
+
+    # Tools are found beside the program and beside nvcc, and not in the folder that the program was started in.
+    PATH=$path "$BUILD/attest" prove "$work/mine.cu" --state "$work/state" --only build > "$work/log" 2>&1
+    grep -q 'nothing spilled' "$work/log"
+    result $? "cuobjdump is found beside the program, where scripts/cuda_tools.sh puts it"
+    mkdir "$work/elsewhere" "$work/kit"
+    cp "$BUILD/attest" "$work/elsewhere/attest"
+    printf '#!/bin/sh\ntouch "%s"\nexec false\n' "$work/taken" > "$work/elsewhere/cuobjdump"
+    printf '#!/bin/sh\nexec "%s" "$@"\n' "$(command -v nvcc || ls /usr/local/cuda*/bin/nvcc | head -n 1)" > "$work/kit/nvcc"
+    chmod +x "$work/elsewhere/cuobjdump" "$work/kit/nvcc"
+    if ! PATH=$path command -v cuobjdump > /dev/null && ! ls /usr/local/cuda*/bin/cuobjdump > /dev/null 2>&1; then
+        (cd "$work/elsewhere" && PATH=.::$path ./attest prove "$work/mine.cu" --state "$work/state" --only build > "$work/log" 2>&1)
+        grep -q "INCONCLUSIVE.*'scripts/cuda_tools.sh $work/elsewhere/cuda-tools' gets it" "$work/log" && [ ! -e "$work/taken" ]
+        result $? "where it is not, a command is named that gets it; one in the working folder is not run"
+        lister=$PWD/$BUILD/cuda-tools/bin/cuobjdump
+    else
+        lister=$(command -v cuobjdump || ls /usr/local/cuda*/bin/cuobjdump | head -n 1)
+    fi
+    printf '#!/bin/sh\ntouch "%s"\nexec "%s" "$@"\n' "$work/used" "$lister" > "$work/kit/cuobjdump"
+    chmod +x "$work/kit/cuobjdump"
+    PATH=/usr/bin:/bin ATTEST_NVCC="$work/kit/nvcc" "$work/elsewhere/attest" prove "$work/mine.cu" --state "$work/state" --only build \
+        > "$work/log" 2>&1
+    grep -q 'nothing spilled' "$work/log" && [ -e "$work/used" ]
+    result $? "cuobjdump is found beside nvcc"
+
     sed -i 's/shared    = 4/shared    = 8/' "$work/mine.cu"
     "$BUILD/attest" prove "$work/mine.cu" --state "$work/state" --only build > "$work/log" 2>&1
     [ $? = 1 ] && grep -q 'the manifest predicts' "$work/log"

@@ -25,44 +25,55 @@ static char *text_of(const char *text)
 /* ---- finding ------------------------------------------------------------------------------------------------------------------
  */
 
+/* FOLDER/NAME if that is a program, to be freed. */
+static char *in_folder(const char *folder, size_t length, const char *name)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%.*s/%s", (int)length, folder, name) < 0)
+        return NULL;
+    if (access(path, X_OK) == 0)
+        return path;
+    free(path);
+    return NULL;
+}
+
+/* Folders that depend on where the program was started, such as ".", are left out: a candidate may lie there. */
 static char *in_path(const char *name)
 {
     const char *path = getenv("PATH");
     char *copy = strdup(path ? path : ""), *rest = NULL, *found = NULL;
-    for (char *folder = copy ? strtok_r(copy, ":", &rest) : NULL; folder && !found; folder = strtok_r(NULL, ":", &rest)) {
-        if (asprintf(&found, "%s/%s", folder, name) < 0)
-            found = NULL;
-        if (found && access(found, X_OK) != 0) {
-            free(found);
-            found = NULL;
-        }
-    }
+    for (char *folder = copy ? strtok_r(copy, ":", &rest) : NULL; folder && !found; folder = strtok_r(NULL, ":", &rest))
+        found = folder[0] == '/' ? in_folder(folder, strlen(folder), name) : NULL;
     free(copy);
     return found;
 }
 
-/* What scripts/cuda_tools.sh got, in the folder of this program: build/cuda-tools/bin beside build/attest. */
-static char *beside_program(const char *name)
+/* Where scripts/cuda_tools.sh puts them: build/cuda-tools for build/attest. False if the program does not know where it lies. */
+static bool folder_of_tools(char folder[PATH_MAX])
 {
-    char path[512], *found = NULL;
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    path[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(path, '/');
-    if (!slash || asprintf(&found, "%.*s/cuda-tools/bin/%s", (int)(slash - path), path, name) < 0)
-        return NULL;
-    if (access(found, X_OK) == 0)
-        return found;
-    free(found);
-    return NULL;
+    static const char below[] = "/cuda-tools";
+    ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - sizeof below);
+    folder[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        strcpy(slash, below);
+    return slash != NULL;
 }
 
-char *cuda_tool_find(const char *name)
+static char *beside_program(const char *name)
+{
+    char folder[PATH_MAX];
+    if (!folder_of_tools(folder))
+        return NULL;
+    strcpy(folder + strlen(folder), "/bin");
+    return in_folder(folder, strlen(folder), name);
+}
+
+/* The newest of those in the places where the toolkit is installed. */
+static char *in_toolkit(const char *name)
 {
     static const char *const folders[] = {"/usr/local/cuda/bin", "/usr/local/cuda-*/bin"};
-    const char *named = getenv("ATTEST_NVCC");
-    if (named && *named && strcmp(name, "nvcc") == 0)
-        return strdup(named);
-    char *found = in_path(name);
+    char *found = NULL;
     for (int i = 0; i < COUNT_OF(folders) && !found; i++) {
         char pattern[256];
         const char *newest = NULL;
@@ -75,7 +86,54 @@ char *cuda_tool_find(const char *name)
         found = newest ? strdup(newest) : NULL;
         globfree(&paths);
     }
-    return found ? found : beside_program(name);
+    return found;
+}
+
+static char *beside_compiler(const char *name)
+{
+    char *nvcc = strcmp(name, "nvcc") == 0 ? NULL : cuda_tool_find("nvcc"), *slash = nvcc ? strrchr(nvcc, '/') : NULL;
+    char *found = slash ? in_folder(nvcc, (size_t)(slash - nvcc), name) : NULL;
+    free(nvcc);
+    return found;
+}
+
+char *cuda_tool_find(const char *name)
+{
+    static char *(*const places[])(const char *name) = {in_path, beside_program, beside_compiler, in_toolkit};
+    const char *named = getenv("ATTEST_NVCC");
+    if (named && *named && strcmp(name, "nvcc") == 0)
+        return strdup(named);
+    char *found = NULL;
+    for (int i = 0; i < COUNT_OF(places) && !found; i++)
+        found = places[i](name);
+    return found;
+}
+
+void cuda_tool_missing(const char *name, char *text, size_t size)
+{
+    static const struct {
+        const char *name, *remedy;
+    } remedies[] = {
+        {"nvcc", "install the CUDA toolkit, or set ATTEST_NVCC to the path of nvcc"},
+        {"ptxas", "install the CUDA toolkit, or set ATTEST_NVCC to the path of nvcc"},
+        {"compute-sanitizer", "it comes with the CUDA toolkit, in the package cuda-sanitizer of NVIDIA's repository"},
+        {"ncu", "it is part of Nsight Compute, in the package cuda-nsight-compute of NVIDIA's repository"},
+    };
+    char folder[PATH_MAX];
+    if (!folder_of_tools(folder))
+        strcpy(folder, "cuda-tools");
+    int used =
+        snprintf(text, size, "%s is neither in PATH, nor in %s/bin, nor beside nvcc, nor in /usr/local/cuda*/bin; ", name, folder);
+    if (used < 0 || (size_t)used >= size)
+        return;
+    text += used;
+    size -= (size_t)used;
+    for (int i = 0; i < COUNT_OF(remedies); i++)
+        if (strcmp(remedies[i].name, name) == 0) {
+            snprintf(text, size, "%s", remedies[i].remedy);
+            return;
+        }
+    snprintf(text, size, "'scripts/cuda_tools.sh %s' gets it from PyPI", folder);
 }
 
 void cuda_compiler_version(const char *nvcc, char *text, size_t size)

@@ -6,9 +6,13 @@
 
 #include "cuda/cuda_manifest.h"
 
-/* The path of a tool of the toolkit, such as nvcc: $ATTEST_NVCC for nvcc if it is set, else in PATH, else the newest of
- * /usr/local/cuda* /bin, else in cuda-tools/bin beside this program. NULL if it is not here. To be freed. */
+/* The path of a tool of the toolkit, such as nvcc: $ATTEST_NVCC for nvcc if it is set, else in a folder of PATH that begins with /, else
+ * in cuda-tools/bin beside this program, else beside nvcc, else the newest of /usr/local/cuda* /bin. NULL if it is not here. To be
+ * freed. No place is one that a candidate's code can write to or name. */
 char *cuda_tool_find(const char *name);
+
+/* A sentence that says where a tool was looked for, and what helps. */
+void cuda_tool_missing(const char *name, char *text, size_t size);
 
 /* "nvcc release 13.0, V13.0.88", or "" if it does not run. */
 void cuda_compiler_version(const char *nvcc, char *text, size_t size);

@@ -550,15 +550,14 @@ static bool find_tools(struct work *work)
     const struct candidate *candidate = &work->proof->candidate;
     bool built = !candidate->source && strcmp(strrchr(candidate->word, '.'), ".ptx") != 0;
     const char *tool = candidate->source ? "nvcc" : "ptxas";
+    char why[1024];
     work->lister = cuda_tool_find("cuobjdump");
     if (built)
         return true;
     work->compiler = cuda_tool_find(tool);
     if (!work->compiler) {
-        gate_say(
-            work->result, VERDICT_INCONCLUSIVE,
-            "%s is neither in PATH nor in /usr/local/cuda*/bin; install the CUDA toolkit, or set ATTEST_NVCC to the path of nvcc",
-            tool);
+        cuda_tool_missing(tool, why, sizeof why);
+        gate_say(work->result, VERDICT_INCONCLUSIVE, "%s", why);
         return false;
     }
     work->headers = cuda_header_folder(work->proof);
@@ -646,10 +645,14 @@ static void run_gate(struct work *work)
         gate_say(work->result, VERDICT_INCONCLUSIVE, "the images could not be written to %s", work->proof->folder);
     else if (work->first_failure[0])
         gate_say(work->result, VERDICT_FAIL, "%s", work->first_failure);
-    else if (!listed)
+    else if (!listed && !work->lister) {
+        cuda_tool_missing("cuobjdump", why, sizeof why);
+        gate_say(work->result, VERDICT_INCONCLUSIVE, "the machine code could not be looked through: %s", why);
+    } else if (!listed)
         gate_say(work->result, VERDICT_INCONCLUSIVE,
-                 "the machine code could not be looked through; install cuobjdump and nvdisasm, which come with the CUDA toolkit "
-                 "(scripts/cuda_tools.sh gets them), and put them into PATH");
+                 "the machine code could not be looked through: %s -sass lists none; it may be older than the compiler, or lack "
+                 "nvdisasm beside it",
+                 work->lister);
     else
         say_passed(work);
 }

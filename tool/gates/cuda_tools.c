@@ -94,15 +94,16 @@ static json_t *device_json(const struct cuda_device *device)
                      device->multiprocessors);
 }
 
-static bool bench_open(struct proof *proof, const char *tool, const char *remedy, struct bench *bench, struct gate_result *result)
+static bool bench_open(struct proof *proof, const char *tool, struct bench *bench, struct gate_result *result)
 {
     char why[600];
     *bench = (struct bench){0};
     if (!cuda_device_find(proof->device, &bench->device, why, sizeof why))
         gate_say(result, VERDICT_INCONCLUSIVE, "%s", why);
-    else if (!(bench->tool = cuda_tool_find(tool)))
-        gate_say(result, VERDICT_INCONCLUSIVE, "%s is neither in PATH nor in /usr/local/cuda*/bin; %s", tool, remedy);
-    else if (!cuda_candidate_manifest(&proof->candidate, &bench->manifest, why, sizeof why))
+    else if (!(bench->tool = cuda_tool_find(tool))) {
+        cuda_tool_missing(tool, why, sizeof why);
+        gate_say(result, VERDICT_INCONCLUSIVE, "%s", why);
+    } else if (!cuda_candidate_manifest(&proof->candidate, &bench->manifest, why, sizeof why))
         gate_say(result, VERDICT_FAIL, "%s", why);
     else if (!proof->candidate.image)
         gate_say(result, VERDICT_INCONCLUSIVE, "there is no image yet: run the build gate first");
@@ -214,7 +215,7 @@ void cuda_gate_memory(struct proof *proof, struct gate_result *result)
     const struct problem_entry *picked[MOST_CHECKED];
     const attest_problem *problems[MOST_CHECKED + MOST_PADDED];
     attest_problem padded[MOST_PADDED];
-    if (bench_open(proof, "compute-sanitizer", "it comes with the CUDA toolkit", &bench, result)) {
+    if (bench_open(proof, "compute-sanitizer", &bench, result)) {
         int small = pick_problems(proof, CHECKED_FLOPS, picked, MOST_CHECKED), count = 0;
         for (; count < small; count++)
             problems[count] = &picked[count]->problem;
@@ -337,7 +338,7 @@ void cuda_gate_profile(struct proof *proof, struct gate_result *result)
 {
     struct bench bench;
     const attest_problem *problems[MOST_PROFILED];
-    if (bench_open(proof, "ncu", "it is part of Nsight Compute", &bench, result)) {
+    if (bench_open(proof, "ncu", &bench, result)) {
         int count = 0;
         for (int i = 0; i < proof->timed.count && count < MOST_PROFILED; i++)
             if (takes(proof, &bench, &proof->timed.entries[i].problem))

@@ -73,7 +73,7 @@ void museum_leave_out(struct museum *museum)
     if (!nvcc)
         snprintf(museum->lacking, sizeof museum->lacking, "no nvcc");
     else if (!lister)
-        snprintf(museum->lacking, sizeof museum->lacking, "no cuobjdump");
+        snprintf(museum->lacking, sizeof museum->lacking, "no cuobjdump (scripts/cuda_tools.sh gets it)");
     else if (!gpu)
         snprintf(museum->lacking, sizeof museum->lacking,
                  named ? "no GPU (%.120s), and the emulated device does not show what is planted"
