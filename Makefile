@@ -49,6 +49,7 @@ SHARED  := $(BUILD)/libattest.so.$(VERSION)
 STATIC  := $(BUILD)/libattest.a
 TESTS   := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
 FUZZERS := $(FUZZ_SRC:tests/%.c=$(BUILD)/tests/%)
+COUNTING := $(BUILD)/tests/test_allocations $(BUILD)/tests/test_cuda_calls
 BUILD_ID := $(shell cat $(sort $(wildcard include/*.h lib/*.[ch] lib/*/*.[ch] lib/*.def lib/*/*.def lib/cuda/kernels/*)) | sha256sum | cut -c1-12)
 
 .PHONY: all lib tool-tests test test-long prove bench-peers install uninstall clean help format check-format tests
@@ -150,29 +151,47 @@ $(BUILD)/attest: $(call obj,$(TOOL_SRC)) $(STATIC)
 	$(if $(V),,@echo "  LD  $@")
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(RELRO) -o $@ $^ $(TOOL_LIBS)
 
+# Tests and benchmarks are programs as a user's would be, and use the shared library in the folder above; with sanitizers, which know one
+# program better than two files, the static one.
+TEST_LIB := $(if $(findstring -fsanitize,$(CFLAGS)),$(STATIC),$(SHARED))
+TEST_LIBS = $(if $(filter $(SHARED),$^),-Wl$(comma)-rpath$(comma)'$$ORIGIN/..') -fopenmp -lm -ldl
 TEST_COMMON := $(filter-out $(TEST_SRC) $(FUZZ_SRC),$(wildcard tests/*.c))
-$(TESTS) $(FUZZERS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call obj,$(TEST_COMMON)) $(STATIC)
+$(filter-out $(COUNTING),$(TESTS)) $(FUZZERS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call obj,$(TEST_COMMON)) $(TEST_LIB)
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  LD  $@")
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -fopenmp -lm -ldl
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
-# Linked as programs of a user's would be: what the library costs the host, and several builds of it in turns.
-$(BUILD)/bench/host_cost $(BUILD)/bench/turns: $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(STATIC)
+$(BUILD)/bench/host_cost $(BUILD)/bench/turns: $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(TEST_LIB)
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  LD  $@")
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -fopenmp -lm -ldl
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
-# Two tests count the library's calls of an allocator.
-$(BUILD)/tests/test_allocations $(BUILD)/tests/test_cuda_calls: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=posix_memalign
+# Two tests count the library's calls of an allocator, and have it in them for that.
+$(COUNTING): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=posix_memalign
+$(COUNTING): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call obj,$(TEST_COMMON)) $(STATIC)
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  LD  $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
-# Tests of the workbench's own modules: with everything of the workbench but its main().
-TOOL_TESTS := $(patsubst tests/tool/%.c,$(BUILD)/tests/tool/%,$(wildcard tests/tool/test_*.c))
-$(BUILD)/obj/tests/tool/%.o: ALL_CFLAGS += -Itool -Itests
 $(BUILD)/obj/tests/fuzz_npy.o: ALL_CFLAGS += -Itool
-$(TOOL_TESTS): $(BUILD)/tests/tool/%: $(BUILD)/obj/tests/tool/%.o $(filter-out %/main.o,$(call obj,$(TOOL_SRC))) $(BUILD)/obj/tests/tap.o $(STATIC)
+# Tests of the workbench's own modules, with everything of the workbench but its main(): one program with all of them in it and as many
+# names (hard links), by which it knows which one it is. The main() of test_x.c becomes test_x, and its other names are its own.
+TOOL_TEST_NAMES := $(patsubst tests/tool/%.c,%,$(wildcard tests/tool/test_*.c))
+TOOL_TESTS := $(TOOL_TEST_NAMES:%=$(BUILD)/tests/tool/%)
+$(BUILD)/obj/tests/tool/%.o: ALL_CFLAGS += -Itool -Itests -I$(BUILD)/obj/tests/tool
+$(BUILD)/obj/tests/tool/names.def: FORCE
+	@mkdir -p $(@D)
+	@printf 'NAME(%s)\n' $(TOOL_TEST_NAMES) > $@.new && $(call update,$@)
+$(BUILD)/obj/tests/tool/by_name.o: $(BUILD)/obj/tests/tool/names.def
+$(BUILD)/obj/tests/tool/%.renamed.o: $(BUILD)/obj/tests/tool/%.o
+	$(Q)$(OBJCOPY) --redefine-sym main=$* --keep-global-symbol=$* $< $@
+$(BUILD)/tests/tool/by_name: $(BUILD)/obj/tests/tool/by_name.o $(TOOL_TEST_NAMES:%=$(BUILD)/obj/tests/tool/%.renamed.o) \
+    $(filter-out %/main.o,$(call obj,$(TOOL_SRC))) $(BUILD)/obj/tests/tap.o $(STATIC)
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  LD  $@")
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(RELRO) -o $@ $^ $(TOOL_LIBS)
+$(TOOL_TESTS): $(BUILD)/tests/tool/by_name
+	$(Q)ln -f $< $@
 tool-tests: $(TOOL_TESTS)
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
