@@ -160,7 +160,7 @@ static inline void tensor_set(attest_tensors *t, int tensor, void *data)
 uint64_t tensor_packed_by(int tensor); /* the flag with which it has no stride between sequences; 0 if there is none */
 bool tensor_has_columns(int tensor);   /* its rows are vectors of dim or dim_v numbers: Q, K, V and O */
 
-/* A tensor in a problem: its axes as tensors.def has them, with sizes of 1 behind the last. */
+/* A tensor in a problem: its axes as tensors.def has them, with sizes of 1 behind the last. All sizes are 0 if it is absent. */
 struct shape {
     bool present;
     uint32_t dtype;

@@ -1,6 +1,6 @@
 /*
- * shapes.c - the table of tensors, from tensors.def, and what each of them is in a problem: shape, strides, gap-free strides, and the
- * bytes that it covers.
+ * shapes.c - the table of tensors, from tensors.def, and what each of them is in a problem: its shape, its strides, those that leave no
+ * gaps, and the bytes that it covers.
  */
 #include "internal.h"
 
@@ -115,12 +115,12 @@ struct shape shape_get(const attest_problem *p, int tensor)
     const int64_t *stride = tensor_strides(p, tensor);
     struct shape s = {.present = tensor_present(p, tensor), .dtype = tensor_dtype(p, tensor)};
     int64_t inner = 1;
-    for (int i = row->rank - 1; i >= 0; i--) {
+    for (int i = row->rank - 1; i >= 0 && s.present; i--) {
         s.size[i] = axis_get(p, row->axis[i]).size;
         s.stride[i] = i < row->stride_count ? stride[i] : inner;
         inner = times(inner, s.size[i]);
     }
-    for (int i = row->rank; i < RANK_MOST; i++)
+    for (int i = row->rank; i < RANK_MOST && s.present; i++)
         s.size[i] = 1;
     return s;
 }
@@ -172,6 +172,8 @@ static void pack(attest_problem *p, bool rows_outside)
 {
     for (int tensor = 0; tensor < TENSORS; tensor++) {
         const struct tensor_row *row = &tensor_rows[tensor];
+        if (!row->stride_count)
+            continue;
         struct shape s = shape_get(p, tensor);
         int64_t *stride = (int64_t *)((char *)p + row->stride_at), inner = 1;
         int order[RANK_MOST] = {0, 1, 2, 3};
@@ -184,7 +186,7 @@ static void pack(attest_problem *p, bool rows_outside)
                 stride[order[i]] = s.present ? inner : 0;
             inner = times(inner, s.size[order[i]]);
         }
-        if (row->stride_count && has(p, tensor_packed_by(tensor)))
+        if (has(p, tensor_packed_by(tensor)))
             stride[0] = 0;
     }
 }

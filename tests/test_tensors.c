@@ -295,8 +295,8 @@ static void stride_fields(void)
 
 /* ---------------------------------------------------------------------------------------------------------------- runs -- */
 
-/* A run touches no byte that its tensors do not cover: they lie at pages that cannot be touched, made and placed by what is said of them
- * alone. Inputs are zeros, which are valid lengths and pages. */
+/* A run touches no byte that its tensors do not cover: they lie at pages that cannot be touched, made and placed by what is said of
+ * them alone. Inputs are zeros, which are valid lengths and pages. */
 static void runs(void)
 {
     static const enum placement places[] = {PLACE_GUARD_AFTER, PLACE_GUARD_BEFORE};

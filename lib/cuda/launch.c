@@ -93,28 +93,13 @@ int64_t cuda_pack(const attest_cuda_kernel *kernel, const attest_cuda_image *ima
     return group;
 }
 
-/* Tensors and strides of the operation are called in attest_cuda_args what tensors.def calls them. */
-#define IF_IN(code)  code
-#define IF_OUT(code) code
-#define IF_NO(code)
-
-static void args_strides(attest_cuda_args *args, const attest_problem *p)
-{
-#define STRIDES(field)                                                                                                             \
-    _Static_assert(sizeof args->field == sizeof p->field, "as many strides as the problem has");                                   \
-    memcpy(&args->field, &p->field, sizeof args->field);
-#define DENSE
-#define TENSOR(field, flag, dtype, shape, strides, word, fwd) IF_##fwd(strides)
-#include "../tensors.def"
-#undef TENSOR
-}
-
-static void args_pointers(attest_cuda_args *args, const attest_tensors *t)
-{
-#define TENSOR(field, flag, dtype, shape, strides, word, fwd) IF_##fwd(args->field = t->field;)
-#include "../tensors.def"
-#undef TENSOR
-}
+/* attest_cuda_args begins with the pointers of attest_tensors, and has the strides of attest_problem in one piece. What is appended to
+ * those later is for kernels of another ATTEST_CUDA_ABI. */
+#define POINTERS offsetof(attest_cuda_args, partial)
+#define STRIDES  (offsetof(attest_cuda_args, stride_partial) - offsetof(attest_cuda_args, stride_q))
+_Static_assert(POINTERS == offsetof(attest_tensors, page_table) + sizeof(void *) - offsetof(attest_tensors, q) &&
+                   STRIDES == offsetof(attest_problem, stride_page_table) + sizeof(int64_t) - offsetof(attest_problem, stride_q),
+               "the same pointers and strides");
 
 static void args_fill(attest_cuda_args *args, const attest_problem *p, const attest_cuda_kernel *kernel,
                       const attest_cuda_image *image)
@@ -142,7 +127,7 @@ static void args_fill(attest_cuda_args *args, const attest_problem *p, const att
         .pack = (int32_t)cuda_pack(kernel, image, p),
         .splits = 1,
     };
-    args_strides(args, p);
+    memcpy((char *)args + offsetof(attest_cuda_args, stride_q), (const char *)p + offsetof(attest_problem, stride_q), STRIDES);
     args->slots = args->heads_q / args->pack;
     args->tiles_q = (int32_t)ceil_div(p->seq_q * args->pack, image->facts.tile_q);
     args->tiles = args->batch * args->slots * args->tiles_q;
@@ -388,7 +373,7 @@ attest_status cuda_run(const struct cuda_plan *plan, const attest_tensors *t, vo
     void *parameters[] = {&args, &maps};
     if (!plan->blocks)
         return ATTEST_OK;
-    args_pointers(&args, t);
+    memcpy(&args, (const char *)t + offsetof(attest_tensors, q), POINTERS);
     args.partial = args.splits > 1 ? workspace : NULL;
     args.aligned = aligned_get(&plan->problem, t);
     bool pushed;
