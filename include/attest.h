@@ -278,7 +278,7 @@ ATTEST_API void attest_context_destroy(attest_context *context); /* NULL is fine
 /* The sentence that belongs to the last error of this context; "" after a success. Valid until the next call with it. */
 ATTEST_API const char *attest_context_detail(const attest_context *context);
 
-/* Threads a plan made with this context will use: 1 to 1024; the default is what OpenMP would use. */
+/* Threads a plan made with this context will use at most: 1 to 1024; the default is what OpenMP would use. */
 ATTEST_API attest_status attest_context_set_threads(attest_context *context, int threads);
 ATTEST_API int attest_context_threads(const attest_context *context);
 
@@ -346,6 +346,25 @@ ATTEST_API attest_status attest_kernel_refusal(attest_context *context, size_t i
 
 /* Which kernel runs, with its workspace, and for every other kernel why not, one line each. Text that does not fit is cut. */
 ATTEST_API attest_status attest_explain(attest_context *context, const attest_problem *problem, char *text, size_t text_size);
+
+/* The same of one kernel. */
+typedef struct attest_choice {
+    uint64_t size;        /* sizeof(attest_choice) */
+    const char *kernel;   /* its name */
+    const char *proven;   /* the model of a machine that it was proven on, this one's if it was; NULL if there is no proof, or no need */
+    uint32_t status;      /* ATTEST_OK if it takes the problem here, else the status of attest_kernel_refusal */
+    uint32_t chosen;      /* 1: it is the one that runs */
+    uint32_t proven_here; /* 1: `proven` is a machine like this one */
+    uint32_t reserved;    /* 0 */
+    uint64_t workspace;   /* of the one that runs: bytes, as attest_plan_workspace_size */
+    char how[224];        /* of the one that runs: its threads, or its tiles and blocks; "" of others */
+    char reason[256];     /* the sentence why it does not take the problem; "" if it does */
+} attest_choice;
+
+/* Kernel `index`, for a plan that is made with `kernel`, as in attest_plan_create. The status is that of such a plan: where no kernel
+ * runs, attest_kernel_refusal has the reason of each. */
+ATTEST_API attest_status attest_explain_kernel(attest_context *context, const attest_problem *problem, const char *kernel,
+                                               size_t index, attest_choice *choice);
 
 /* ------------------------------------------------------------------------------------------------------------ plan -- */
 

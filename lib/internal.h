@@ -63,7 +63,8 @@ enum {
     KERNEL_INFO_SIZE_0_1 = 40,
     DEVICE_INFO_SIZE_0_1 = 312,
     OP_INFO_SIZE_0_1 = 24,
-    TENSOR_INFO_SIZE_0_1 = 208
+    TENSOR_INFO_SIZE_0_1 = 208,
+    CHOICE_SIZE_0_1 = 528
 };
 
 static inline bool has(const attest_problem *p, uint64_t flag)

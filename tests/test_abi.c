@@ -110,8 +110,10 @@ static void structs(void)
         FIELD(attest_device_info, device_class, 184),
     };
     static const struct field op[] = {
-        FIELD(attest_op_info, size, 0),
-        FIELD(attest_op_info, name, 8),
+        FIELD(attest_choice, size, 0),      FIELD(attest_choice, kernel, 8),     FIELD(attest_choice, proven, 16),
+        FIELD(attest_choice, status, 24),   FIELD(attest_choice, chosen, 28),    FIELD(attest_choice, proven_here, 32),
+        FIELD(attest_choice, reserved, 36), FIELD(attest_choice, workspace, 40), FIELD(attest_choice, how, 48),
+        FIELD(attest_choice, reason, 272),  FIELD(attest_op_info, size, 0),      FIELD(attest_op_info, name, 8),
         FIELD(attest_op_info, summary, 16),
     };
     static const struct field tensor[] = {

@@ -168,6 +168,43 @@ static void cut_texts(void)
     tap_check(attest_explain(NULL, &p, NULL, 0) == ATTEST_ERROR_ARGUMENT, "explain without a context");
 }
 
+/* The struct form of attest_explain says what a plan and the refusals say. */
+static void explained_choices(void)
+{
+    attest_problem p;
+    const char *const wanted[] = {NULL, "cpu_fwd_f32_scalar", "ref_fwd"};
+    attest_problem_init(&p, ATTEST_F32, 1, 2, 1, 9, 9, 16);
+    for (size_t w = 0; w < sizeof wanted / sizeof *wanted; w++) {
+        attest_plan *plan = NULL;
+        int chosen = 0;
+        if (!tap_check(attest_plan_create(context, &p, wanted[w], &plan) == ATTEST_OK, "%s", attest_context_detail(context)))
+            continue;
+        for (size_t k = 0; k < attest_kernel_count(); k++) {
+            attest_choice choice = {.size = sizeof choice};
+            attest_kernel_info info = {.size = sizeof info};
+            char reason[256] = "";
+            attest_kernel_get(k, &info);
+            attest_status status = attest_kernel_refusal(context, k, &p, reason, sizeof reason);
+            tap_check(attest_explain_kernel(context, &p, wanted[w], k, &choice) == ATTEST_OK, "%s", attest_context_detail(context));
+            tap_check(!strcmp(choice.kernel, info.name) && choice.status == (uint32_t)status && !strcmp(choice.reason, reason),
+                      "%s: %u, %s", choice.kernel, choice.status, choice.reason);
+            chosen += (int)choice.chosen;
+            tap_check(choice.chosen == !strcmp(info.name, attest_plan_kernel(plan)), "%s is chosen: %u", info.name, choice.chosen);
+            tap_check(choice.workspace == (choice.chosen ? attest_plan_workspace_size(plan) : 0) && !*choice.how == !choice.chosen,
+                      "%s: %llu bytes, %s", info.name, (unsigned long long)choice.workspace, choice.how);
+            tap_check(!choice.proven_here || choice.proven, "proven here, and nowhere");
+        }
+        tap_check(chosen == 1, "%d kernels run", chosen);
+        attest_plan_destroy(plan);
+    }
+    attest_choice choice = {.size = sizeof choice}, small = {.size = 16}, later = {.size = sizeof later};
+    tap_check(attest_explain_kernel(context, &p, NULL, attest_kernel_count(), &choice) == ATTEST_ERROR_ARGUMENT, "no such kernel");
+    tap_check(attest_explain_kernel(context, &p, "nothing", 0, &choice) == ATTEST_ERROR_ARGUMENT, "no such name");
+    tap_check(attest_explain_kernel(context, &p, NULL, 0, &small) == ATTEST_ERROR_ARGUMENT, "a size that is too small");
+    tap_check(attest_explain_kernel(context, &p, NULL, 0, NULL) == ATTEST_ERROR_ARGUMENT, "no choice");
+    tap_check(attest_explain_kernel(NULL, &p, NULL, 0, &later) == ATTEST_ERROR_ARGUMENT, "no context");
+}
+
 /* attest_forward is the default plan. */
 static void forward_is_the_default(void)
 {
@@ -192,8 +229,13 @@ static void forward_is_the_default(void)
 int main(int argc, char **argv)
 {
     static const struct tap_test tests[] = {
-        {"table", table},       {"choices", choices},     {"disabled features", disabled_features},
-        {"patterns", patterns}, {"cut texts", cut_texts}, {"forward is the default", forward_is_the_default},
+        {"table", table},
+        {"choices", choices},
+        {"disabled features", disabled_features},
+        {"patterns", patterns},
+        {"explained choices", explained_choices},
+        {"cut texts", cut_texts},
+        {"forward is the default", forward_is_the_default},
     };
     attest_context_create(&context);
     int status = tap_main(argc, argv, tests, sizeof tests / sizeof *tests);

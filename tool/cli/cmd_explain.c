@@ -6,39 +6,36 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ", proven on X, not here" and the like, for the kernel that the library itself chooses: the end of its line in attest_explain. */
-static void proof_text(struct session *session, const attest_problem *problem, const char *chosen, char *text, size_t size)
-{
-    char lines[4096], start[160];
-    snprintf(start, sizeof start, "%s: runs,", chosen);
-    text[0] = '\0';
-    if (attest_explain(session->context, problem, lines, sizeof lines) != ATTEST_OK)
-        return;
-    const char *line = strstr(lines, start), *end = line ? strstr(line, "workspace") : NULL;
-    if (end)
-        snprintf(text, size, "%.*s", (int)strcspn(end + strlen("workspace"), "\n"), end + strlen("workspace"));
-}
-
-/* The sentence for every kernel: chosen, could but comes later, or what it refuses. */
+/* The sentence for every kernel: chosen, could but comes later, or what it refuses. `chosen` may be NULL: then none runs. */
 static json_t *explain_kernels(struct session *session, const attest_problem *problem, const char *chosen)
 {
     json_t *rows = json_array();
-    attest_kernel_info info = {.size = sizeof info};
     for (size_t i = 0; i < attest_kernel_count(); i++) {
-        char text[512] = "";
+        attest_choice choice = {.size = sizeof choice};
+        attest_kernel_info info = {.size = sizeof info};
+        char text[640] = "";
         if (attest_kernel_get(i, &info) != ATTEST_OK)
             continue;
-        attest_status status = attest_kernel_refusal(session->context, i, problem, text, sizeof text);
+        if (!chosen || attest_explain_kernel(session->context, problem, session->options.kernel, i, &choice) != ATTEST_OK)
+            choice.status = (uint32_t)attest_kernel_refusal(session->context, i, problem, choice.reason, sizeof choice.reason);
+        const bool oracle = strcmp(info.backend, "ref") == 0;
         bool matches = !session->options.kernel || kernel_matches(session->options.kernel, info.name);
-        if (chosen && strcmp(chosen, info.name) == 0) {
-            char proof[320];
-            proof_text(session, problem, chosen, proof, sizeof proof);
-            snprintf(text, sizeof text, "chosen%s", proof);
-        } else if (status == ATTEST_OK && chosen && matches)
+        if (choice.chosen)
+            snprintf(text, sizeof text, "chosen%s%s%s",
+                     choice.proven ? ", proven on "
+                     : oracle      ? ""
+                                   : ", not proven yet",
+                     choice.proven ? choice.proven : "", choice.proven && !choice.proven_here ? ", not here" : "");
+        else if (choice.status == ATTEST_OK && chosen && matches)
             snprintf(text, sizeof text, "takes it too, but %s comes first", chosen);
-        else if (status == ATTEST_OK)
+        else if (choice.status == ATTEST_OK)
             snprintf(text, sizeof text, "takes it, but does not match --kernel %s", session->options.kernel);
-        json_t *row = json_pack("{s:s, s:s, s:s}", "kernel", info.name, "status", attest_status_name(status), "why", text);
+        else
+            snprintf(text, sizeof text, "%s", choice.reason);
+        json_t *row = json_pack("{s:s, s:s, s:s}", "kernel", info.name, "status", attest_status_name((attest_status)choice.status),
+                                "why", text);
+        if (*choice.how)
+            json_put(row, "how", json_string(choice.how));
         json_add(rows, row);
     }
     return rows;
