@@ -41,8 +41,10 @@ static bool job_create(struct job *job, const char *line, int threads)
     bool ran = drive_run(context, NULL, &job->in, PLACE_PLAIN);
     job->o = malloc(job->in.o.size);
     job->lse = malloc(job->in.lse.size);
-    memcpy(job->o, job->in.o.bytes, job->in.o.size);
-    memcpy(job->lse, job->in.lse.bytes, job->in.lse.size);
+    if (job->in.o.size)
+        memcpy(job->o, job->in.o.bytes, job->in.o.size);
+    if (job->in.lse.size)
+        memcpy(job->lse, job->in.lse.bytes, job->in.lse.size);
     attest_context_destroy(context);
     return ran && job->plan;
 }
