@@ -151,9 +151,9 @@ $(BUILD)/attest: $(call obj,$(TOOL_SRC)) $(STATIC)
 	$(if $(V),,@echo "  LD  $@")
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(RELRO) -o $@ $^ $(TOOL_LIBS)
 
-# Tests and benchmarks are programs as a user's would be, and use the shared library in the folder above; with sanitizers, which know one
-# program better than two files, the static one.
-TEST_LIB := $(if $(findstring -fsanitize,$(CFLAGS)),$(STATIC),$(SHARED))
+# Tests and benchmarks are programs as a user's would be, and use the shared library in the folder above; the static one with sanitizers of
+# clang, which it links to programs alone, so that a shared library would lack them.
+TEST_LIB := $(if $(and $(findstring -fsanitize,$(CFLAGS)),$(findstring clang,$(CC))),$(STATIC),$(SHARED))
 TEST_LIBS = $(if $(filter $(SHARED),$^),-Wl$(comma)-rpath$(comma)'$$ORIGIN/..') -fopenmp -lm -ldl
 TEST_COMMON := $(filter-out $(TEST_SRC) $(FUZZ_SRC),$(wildcard tests/*.c))
 $(filter-out $(COUNTING),$(TESTS)) $(FUZZERS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call obj,$(TEST_COMMON)) $(TEST_LIB)
