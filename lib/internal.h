@@ -74,7 +74,7 @@ static inline bool has(const attest_problem *p, uint64_t flag)
 
 static inline size_t dtype_size(uint32_t dtype)
 {
-    return dtype == ATTEST_F32 || dtype == ATTEST_I32 ? 4 : 2;
+    return dtype == ATTEST_F32 ? 4 : 2;
 }
 
 const char *dtype_name(uint32_t dtype);
@@ -156,6 +156,12 @@ static inline const void *tensor_data(const attest_tensors *t, int tensor)
 static inline void tensor_set(attest_tensors *t, int tensor, void *data)
 {
     memcpy((char *)t + tensor_rows[tensor].at, &data, sizeof data);
+}
+
+/* Bytes of an element of any tensor; dtype_size, which kernels use, is for the dtypes that a problem sets. */
+static inline size_t element_size(uint32_t dtype)
+{
+    return dtype == ATTEST_I32 ? sizeof(int32_t) : dtype_size(dtype);
 }
 
 uint64_t tensor_packed_by(int tensor); /* the flag with which it has no stride between sequences; 0 if there is none */

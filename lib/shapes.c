@@ -127,7 +127,7 @@ struct shape shape_get(const attest_problem *p, int tensor)
 
 bool shape_extent(const struct shape *s, int64_t *first, int64_t *count)
 {
-    int64_t low = 0, high = 0, bytes, element = (int64_t)dtype_size(s->dtype);
+    int64_t low = 0, high = 0, bytes, element = (int64_t)element_size(s->dtype);
     bool empty = !s->present, fits = true;
     for (int i = 0; i < RANK_MOST; i++)
         empty = empty || s->size[i] == 0;
@@ -261,7 +261,7 @@ attest_status attest_tensor_get(const attest_problem *problem, size_t index, att
         int64_t first, count;
         shape_extent(&s, &first, &count);
         own.dtype = s.dtype;
-        own.element_size = (uint32_t)dtype_size(s.dtype);
+        own.element_size = (uint32_t)element_size(s.dtype);
         own.first_byte = first * own.element_size;
         own.bytes = count * own.element_size;
         info_axes(&own, &p, tensor);

@@ -25,7 +25,7 @@ void buffers_get(struct buffer *out, const attest_problem *p)
 {
     for (int i = 0; i < TENSORS; i++) {
         struct shape s = shape_get(p, i);
-        int64_t first, count, align = (int64_t)dtype_size(s.dtype);
+        int64_t first, count, align = (int64_t)element_size(s.dtype);
         shape_extent(&s, &first, &count); /* the problem has been read: they fit */
         out[i] = (struct buffer){.wanted = s.present,
                                  .output = (tensor_rows[i].role[p->op] & ATTEST_ROLE_OUTPUT) != 0,
