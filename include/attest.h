@@ -22,7 +22,7 @@
  * - Structs start with `size`, set to sizeof by their init function or by you. A library that is older than your header
  *   refuses a struct whose unknown tail is not zero; a newer one reads the missing tail as zero.
  * - A feature is on when its flag is set. A field that belongs to a flag that is not set must be 0.
- * - Pointers must be aligned to their element type; nothing else is asked of them. The library never frees or keeps them.
+ * - Pointers must be aligned to their element type; some kernels for GPUs want more (below). The library never frees or keeps them.
  * - Nothing here aborts, exits, prints, or changes signal handlers or floating-point state that outlives the call.
  * - A context may be used by one thread at a time. A plan is immutable and may be used by many threads at once, each with its
  *   own context and workspace.
@@ -65,7 +65,7 @@
  * - NULL, alignment and overlap are checked as on the CPU. Lengths, page tables, slopes and sinks lie on the GPU and are not:
  *   kernels clamp lengths and pages to what the problem allows and never read outside of a tensor.
  * - Q, K, V and O are read and written fastest where their pointers, and the strides between rows, heads and batches, are multiples
- *   of 16 bytes. A kernel may insist on it (those of this version do not): strides are looked at when the plan is made, and another
+ *   of 16 bytes. A kernel may insist on it, as those for Hopper do: strides are looked at when the plan is made, and another
  *   kernel runs; pointers when it is run, and that is an error, with a sentence.
  * - No CUDA is needed to build against this library, to link it, or to load it: the driver is looked for when a context wants it.
  * - What the driver or the GPU complains of is ATTEST_ERROR_DEVICE and a sentence. After an error that ends a GPU's work for the
@@ -335,8 +335,8 @@ typedef struct attest_kernel_info {
     uint64_t candidate;  /* 1: not proven yet. It runs when it is asked for, or when no proven kernel takes the problem there */
 } attest_kernel_info;
 
-/* All kernels of this build, best first, the reference last. A plan takes the first that takes the problem,
- * candidates after all others. */
+/* All kernels of this build, best first, the reference last. A plan takes the champion of this class of machines if it takes the
+ * problem (and no kernel for few rows or tiles does), else the first that does, candidates after all others. */
 ATTEST_API size_t attest_kernel_count(void);
 ATTEST_API attest_status attest_kernel_get(size_t index, attest_kernel_info *info);
 
@@ -349,11 +349,12 @@ ATTEST_API attest_status attest_explain(attest_context *context, const attest_pr
 
 /* The same of one kernel. */
 typedef struct attest_choice {
-    uint64_t size;        /* sizeof(attest_choice) */
-    const char *kernel;   /* its name */
-    const char *proven;   /* the model of a machine that it was proven on, this one's if it was; NULL if there is no proof, or no need */
-    uint32_t status;      /* ATTEST_OK if it takes the problem here, else the status of attest_kernel_refusal */
-    uint32_t chosen;      /* 1: it is the one that runs */
+    uint64_t size;      /* sizeof(attest_choice) */
+    const char *kernel; /* its name */
+    const char
+        *proven;     /* the model of a machine that it was proven on, this one's if it was; NULL if there is no proof, or no need */
+    uint32_t status; /* ATTEST_OK if it takes the problem here, else the status of attest_kernel_refusal */
+    uint32_t chosen; /* 1: it is the one that runs */
     uint32_t proven_here; /* 1: `proven` is a machine like this one */
     uint32_t reserved;    /* 0 */
     uint64_t workspace;   /* of the one that runs: bytes, as attest_plan_workspace_size */

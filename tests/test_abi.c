@@ -109,11 +109,15 @@ static void structs(void)
         FIELD(attest_device_info, model, 56),
         FIELD(attest_device_info, device_class, 184),
     };
-    static const struct field op[] = {
+    static const struct field choice[] = {
         FIELD(attest_choice, size, 0),      FIELD(attest_choice, kernel, 8),     FIELD(attest_choice, proven, 16),
         FIELD(attest_choice, status, 24),   FIELD(attest_choice, chosen, 28),    FIELD(attest_choice, proven_here, 32),
         FIELD(attest_choice, reserved, 36), FIELD(attest_choice, workspace, 40), FIELD(attest_choice, how, 48),
-        FIELD(attest_choice, reason, 272),  FIELD(attest_op_info, size, 0),      FIELD(attest_op_info, name, 8),
+        FIELD(attest_choice, reason, 272),
+    };
+    static const struct field op[] = {
+        FIELD(attest_op_info, size, 0),
+        FIELD(attest_op_info, name, 8),
         FIELD(attest_op_info, summary, 16),
     };
     static const struct field tensor[] = {
@@ -131,6 +135,7 @@ static void structs(void)
     CHECK(attest_kernel_info, info, 48);
     CHECK(attest_merge_args, merge, 88);
     CHECK(attest_device_info, device, 312);
+    CHECK(attest_choice, choice, 528);
     CHECK(attest_op_info, op, 24);
     CHECK(attest_tensor_info, tensor, 208);
 }

@@ -240,7 +240,8 @@ static bool rewrite_asm(struct rewriting *r)
     }
     int number = r->site_count++;
     fprintf(r->sites, "    {");
-    write_literals(r->sites, text.end > text.begin ? text : (struct text_range){"\"\"", "\"\"" + 2}, operands, count);
+    static const char nothing[] = "\"\"";
+    write_literals(r->sites, text.end > text.begin ? text : (struct text_range){nothing, &nothing[2]}, operands, count);
     fprintf(r->sites, ", \"%s\", %d},\n", r->file, r->line);
     fprintf(r->out, "do { ");
     if (count) {
