@@ -60,7 +60,7 @@ static struct layout layout_get(const struct attest_plan *plan)
 }
 
 /* What the work takes on one thread, in nanoseconds, from the sizes alone: lengths that only the tensors have count as the longest, and
- * windows as none. The rates are those of small problems in caches on a Zen 4 core; with them the estimate is within 20 % of what f32
+ * windows as none. The rates are those of small problems in caches on a Zen 5 core; with them the estimate is within 20 % of what f32
  * takes with AVX-512, from 1 to 60 us, and up to twice what the kernels take that multiply bf16 in hardware. */
 static double work_estimate(const struct attest_plan *plan)
 {
@@ -78,7 +78,7 @@ static double work_estimate(const struct attest_plan *plan)
     return heads * head_ns + (flop_ns > bytes_ns ? flop_ns : bytes_ns);
 }
 
-/* Work of less than this many nanoseconds is for the calling thread. Measured on two Zen 4 cores (docs/kernels/cpu.md): a second thread
+/* Work of less than this many nanoseconds is for the calling thread. Measured on two Zen 5 cores (docs/kernels/cpu.md): a second thread
  * that waits in a loop is worth calling from 2 to 3 us on; one that sleeps, from 20 to 60 us on, and before that it costs up to 30 us. So
  * this is the largest number with which no problem becomes slower where threads wait in a loop, as those of OpenMP do by default for some
  * milliseconds. Fewer threads than all are no choice in between: the OpenMP runtime of gcc would end the others and begin them again. */
