@@ -227,7 +227,7 @@ typedef struct attest_tensors {
     const int32_t *cu_seqlens_q;  /* [batch + 1], rising from 0 or more to total_q or less */
     const int32_t *cu_seqlens_kv; /* [batch + 1], likewise to total_kv */
     const int32_t *kv_lengths;    /* [batch], each 0 to seq_kv (or to the packed sequence's length) */
-    const int32_t *page_table;    /* [batch, stride_page_table], entries that are in use 0 to page_count - 1 */
+    const int32_t *page_table;    /* [batch, pages of seq_kv], rows stride_page_table apart; entries in use: 0 to page_count - 1 */
 } attest_tensors;
 
 enum { ATTEST_ROLE_INPUT = 1, ATTEST_ROLE_OUTPUT = 2 };
