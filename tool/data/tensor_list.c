@@ -34,10 +34,18 @@ const char *tensor_title(const attest_tensor_info *info)
 {
     static const struct {
         const char *name, *title;
-    } short_names[] = {{"q", "Q"}, {"k", "K"}, {"v", "V"}, {"o", "O"}, {"lse", "LSE"}, {"bias", "the bias"}};
-    for (size_t i = 0; i < sizeof short_names / sizeof *short_names; i++)
-        if (strcmp(short_names[i].name, info->name) == 0)
-            return short_names[i].title;
+    } titles[] = {{"q", "Q"},
+                      {"k", "K"},
+                      {"v", "V"},
+                      {"o", "O"},
+                      {"lse", "LSE"},
+                      {"bias", "the bias"},
+                      {"alibi_slopes", "the ALiBi slopes"},
+                      {"sinks", "the sinks"},
+                      {"page_table", "the page table"}};
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
+        if (strcmp(titles[i].name, info->name) == 0)
+            return titles[i].title;
     return info->name;
 }
 
