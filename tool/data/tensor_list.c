@@ -35,14 +35,14 @@ const char *tensor_title(const attest_tensor_info *info)
     static const struct {
         const char *name, *title;
     } titles[] = {{"q", "Q"},
-                      {"k", "K"},
-                      {"v", "V"},
-                      {"o", "O"},
-                      {"lse", "LSE"},
-                      {"bias", "the bias"},
-                      {"alibi_slopes", "the ALiBi slopes"},
-                      {"sinks", "the sinks"},
-                      {"page_table", "the page table"}};
+                  {"k", "K"},
+                  {"v", "V"},
+                  {"o", "O"},
+                  {"lse", "LSE"},
+                  {"bias", "the bias"},
+                  {"alibi_slopes", "the ALiBi slopes"},
+                  {"sinks", "the sinks"},
+                  {"page_table", "the page table"}};
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
         if (strcmp(titles[i].name, info->name) == 0)
             return titles[i].title;
