@@ -255,18 +255,32 @@ int process_bury(struct executor *executor)
 
 /* ---- what it holds -------------------------------------------------------------------------------------------------- */
 
-int64_t process_number(const struct executor *executor, const char *name)
+/* The number behind a name in a file that the system has of the worker; -1 if it is not there. */
+static int64_t read_number(const struct executor *executor, const char *name_of_file, const char *name)
 {
     char path[64], line[256], unit[8] = "";
-    long long value = 0, found = 0;
-    snprintf(path, sizeof path, "/proc/%d/status", (int)executor->pid);
+    long long value = 0, found = -1;
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)executor->pid, name_of_file);
     FILE *file = fopen(path, "re");
-    while (file && !found && fgets(line, sizeof line, file))
+    while (file && found < 0 && fgets(line, sizeof line, file))
         if (strncmp(line, name, strlen(name)) == 0 && sscanf(line + strlen(name), ": %lld %7s", &value, unit) >= 1)
             found = strcmp(unit, "kB") == 0 ? value * 1024 : value;
     if (file)
         fclose(file);
     return found;
+}
+
+int64_t process_number(const struct executor *executor, const char *name)
+{
+    const int64_t found = read_number(executor, "status", name);
+    return found < 0 ? 0 : found;
+}
+
+/* Private memory, counted page by page. (What "status" says of it is the sum of counters that each processor keeps, and some pages wrong.) */
+static int64_t private_memory(const struct executor *executor)
+{
+    const int64_t pages = read_number(executor, "smaps_rollup", "Anonymous"), swap = read_number(executor, "smaps_rollup", "Swap");
+    return pages < 0 ? process_number(executor, "RssAnon") + process_number(executor, "VmSwap") : pages + (swap < 0 ? 0 : swap);
 }
 
 /* A link of /proc, such as "net:[4026531840]". */
@@ -300,7 +314,7 @@ struct holdings executor_holdings(const struct executor *executor)
     struct holdings holdings = {0};
     if (!executor->pid)
         return holdings;
-    holdings.bytes = process_number(executor, "RssAnon") + process_number(executor, "VmSwap");
+    holdings.bytes = private_memory(executor);
     holdings.threads = process_number(executor, "Threads");
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/fd", (int)executor->pid);

@@ -302,7 +302,12 @@ void worker_look_at_threads(void)
 {
     if (worker.on_device)
         return;
+    /* A team of one would be made anew each time, and the heap that the memory gate looks at would take long to settle. */
+    if (attest_context_threads(worker.context) == 1) {
+        registers_after(FUNCTION_ANY, true);
+    } else {
 #pragma omp parallel num_threads(attest_context_threads(worker.context))
-    registers_after(FUNCTION_ANY, true);
+        registers_after(FUNCTION_ANY, true);
+    }
     kernel_table_compare();
 }
