@@ -17,7 +17,7 @@ done
 
 # ---- a small tree with a record for every kernel of the library, and one for a kernel from elsewhere
 tree=$work/tree
-mkdir -p "$tree/lib" && cp -r "$root/include" "$tree/" && cp -r "$root/lib/cpu" "$root/lib/cuda" "$tree/lib/" && cp "$root"/lib/*.h "$tree/lib/"
+mkdir -p "$tree/lib" && cp -r "$root/include" "$tree/" && cp -r "$root/lib/cpu" "$root/lib/cuda" "$tree/lib/" && cp "$root"/lib/*.h "$root"/lib/*.def "$tree/lib/"
 cd "$tree" || exit 1
 cat > mine.c << 'END'
 /*
