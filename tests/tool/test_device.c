@@ -59,8 +59,8 @@ static void arrays(void)
         attest_run(context, plan, &plain, workspace, attest_plan_workspace_size(plan), NULL);
         tap_check(outputs_equal(&outputs, &direct), "copies give other bits");
         if (inputs.q.bytes) {
-            unsigned char *q = copies.memory[tensor_find("q")];
-            const size_t bytes = (size_t)copies.list.of[tensor_find("q")].bytes;
+            unsigned char *q = copies.memory[tensor_find(&copies.list, "q")];
+            const size_t bytes = (size_t)copies.list.of[tensor_find(&copies.list, "q")].bytes;
             q[DEVICE_BAND + bytes + 9] ^= 1;
             tap_check(!device_arrays_intact(&copies, &host, why, sizeof why) && strstr(why, "byte 10 behind the end of Q"), "%s",
                       why);

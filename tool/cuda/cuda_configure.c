@@ -8,8 +8,6 @@
 #include "cuda_expression.h"
 #include "cuda_manifest.h"
 #include "base/exit_code.h"
-#include "base/nearest_word.h"
-#include "base/report.h"
 
 enum { NEEDED = -1 };
 

@@ -11,8 +11,6 @@
 
 #include "cuda_image.h"
 #include "base/digest.h"
-#include "base/exit_code.h"
-#include "base/nearest_word.h"
 #include "base/report.h"
 
 /* ---- writing ---------------------------------------------------------------------------------------------------------- */

@@ -4,13 +4,12 @@
 #include "cuda_purity.h"
 
 #include <fnmatch.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/exit_code.h"
-#include "base/nearest_word.h"
-#include "base/report.h"
 
 struct rule {
     const char *pattern, *reason; /* without a reason: allowed */

@@ -17,15 +17,10 @@ bool tensor_list_get(const attest_problem *problem, struct tensor_list *list)
     return true;
 }
 
-int tensor_find(const char *name)
+int tensor_find(const struct tensor_list *list, const char *name)
 {
-    attest_problem problem;
-    struct tensor_list list;
-    attest_problem_init(&problem, ATTEST_F32, 1, 1, 1, 1, 1, 1);
-    if (!tensor_list_get(&problem, &list))
-        return -1;
-    for (int i = 0; i < list.count; i++)
-        if (strcmp(list.of[i].name, name) == 0)
+    for (int i = 0; i < list->count; i++)
+        if (strcmp(list->of[i].name, name) == 0)
             return i;
     return -1;
 }

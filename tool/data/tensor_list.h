@@ -18,7 +18,7 @@ struct tensor_list {
 bool tensor_list_get(const attest_problem *problem, struct tensor_list *list);
 
 /* The place of a tensor in the list: "q", "lse"; -1 if there is none. */
-int tensor_find(const char *name);
+int tensor_find(const struct tensor_list *list, const char *name);
 
 /* Which tensor it is, in a sentence: "Q", "the page table", "kv_lengths". */
 const char *tensor_title(const attest_tensor_info *info);

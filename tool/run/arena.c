@@ -170,8 +170,8 @@ bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard gua
     }
     struct outputs maps = {0};
     good = good && outputs_make(&maps, inputs);
-    arena->owned[tensor_find("o")] = maps.o_owned;
-    arena->owned[tensor_find("lse")] = maps.lse_owned;
+    arena->owned[tensor_find(&arena->list, "o")] = maps.o_owned;
+    arena->owned[tensor_find(&arena->list, "lse")] = maps.lse_owned;
     maps.o_owned = maps.lse_owned = NULL;
     outputs_free(&maps);
     for (int i = 0; i < 2 && good; i++) {

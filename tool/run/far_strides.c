@@ -51,9 +51,12 @@ static bool is_there(const attest_problem *p, char tensor)
 attest_problem far_strides(const attest_problem *near, struct far_spread spreads[TENSORS_MOST])
 {
     attest_problem far = *near;
+    struct tensor_list list;
     int64_t page = sysconf(_SC_PAGESIZE);
     for (int n = 0; n < TENSORS_MOST; n++)
         spreads[n] = (struct far_spread){0, 0};
+    if (!tensor_list_get(near, &list))
+        return far;
     for (int n = 0; n < COUNT_OF(tensors); n++) {
         struct dimension dims[4], *outer = NULL;
         if (!is_there(near, tensors[n].letter))
@@ -65,7 +68,7 @@ attest_problem far_strides(const attest_problem *near, struct far_spread spreads
                 outer = &dims[d];
         if (!outer || *outer->stride <= 0 || *outer->stride * element % page != 0)
             continue;
-        spreads[tensor_find(tensors[n].name)] =
+        spreads[tensor_find(&list, tensors[n].name)] =
             (struct far_spread){(size_t)(*outer->stride * element), EXECUTOR_FAR * (size_t)element};
         *outer->stride = EXECUTOR_FAR;
     }

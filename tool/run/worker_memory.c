@@ -74,7 +74,6 @@ static bool map_pieces(const struct load *load, const int files[2], struct worke
         size += load->pieces[i].size ? far_reach(&load->pieces[i], spreads[i]) + page : 0;
     if (!reserve(&slot->mapping, size))
         return false;
-    void *pointers[TENSORS_MOST] = {0};
     struct tensor_list list;
     if (!tensor_list_get(&load->problem, &list))
         return worker_refuse(EXECUTION_INVALID, "the problem is not valid");
@@ -92,15 +91,13 @@ static bool map_pieces(const struct load *load, const int files[2], struct worke
             same++;
         if (same < i) {
             worker.board->bases[load->slot][i] = worker.board->bases[load->slot][same];
-            pointers[i] = pointers[same];
-            tensor_set_pointer(&slot->tensors, &list.of[i], pointers[i]);
+            tensor_set_pointer(&slot->tensors, &list.of[i], tensor_pointer(&slot->tensors, &list.of[same]));
             continue;
         }
         if (!map_piece(at, piece, spreads[i], output, files[output]))
             return false;
         worker.board->bases[load->slot][i] = (uint64_t)(uintptr_t)at;
-        pointers[i] = at + piece->at;
-        tensor_set_pointer(&slot->tensors, &list.of[i], pointers[i]);
+        tensor_set_pointer(&slot->tensors, &list.of[i], at + piece->at);
         if (worker.poison) {
             worker.poison(at, (size_t)piece->start);
             worker.poison(at + piece->start + piece->bytes, (size_t)(piece->size - piece->start - piece->bytes));
@@ -110,13 +107,19 @@ static bool map_pieces(const struct load *load, const int files[2], struct worke
     return true;
 }
 
-/* The workspace for the largest plan, at new addresses, between pages that cannot be touched. */
-static bool make_workspace(uint32_t shift)
+static size_t largest_workspace(void)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), most = 0;
+    size_t most = 0;
     for (int i = 0; i < EXECUTOR_SLOTS; i++)
         if (worker.slots[i].plan && attest_plan_workspace_size(worker.slots[i].plan) > most)
             most = attest_plan_workspace_size(worker.slots[i].plan);
+    return most;
+}
+
+/* The workspace for the largest plan, at new addresses, between pages that cannot be touched. */
+static bool make_workspace(uint32_t shift)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), most = largest_workspace();
     unmap(&worker.room);
     worker.workspace = NULL;
     worker.workspace_size = most;
@@ -132,13 +135,10 @@ static bool load_on_device(const struct load *load, const int files[2], struct w
 {
     enum execution_end end = EXECUTION_LACKING;
     char why[512];
-    size_t most = 0;
+    const size_t most = largest_workspace();
     if (!device_slot_make(&slot->device, worker.context, load, files, worker.hello.guard == GUARD_FAR, &end, why, sizeof why))
         return worker_refuse(end, "%s", why);
     slot->tensors = slot->device.tensors;
-    for (int i = 0; i < EXECUTOR_SLOTS; i++)
-        if (worker.slots[i].plan && attest_plan_workspace_size(worker.slots[i].plan) > most)
-            most = attest_plan_workspace_size(worker.slots[i].plan);
     attest_status status = device_workspace_make(&worker.device_workspace, worker.context, most);
     worker.workspace_size = most;
     if (status != ATTEST_OK) {
