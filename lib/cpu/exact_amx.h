@@ -17,7 +17,7 @@ INLINE vi lane_keys(int64_t key, int half)
 INLINE vf modified(const struct tile *tile, vf x, int64_t r, vi key)
 {
     const attest_problem *p = tile->task->problem;
-    const attest_row *row = &tile->row[r < tile->rows ? r : tile->rows - 1];
+    const attest_row *row = &tile->row[r];
     if (tile->modify) {
         x = vf_mul(x, vf_set1(tile->unit_scale));
         if (has(p, ATTEST_SOFTCAP))
