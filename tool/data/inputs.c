@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "npy.h"
+#include "tensor_list.h"
 #include "base/random.h"
 
 enum stream {
@@ -452,6 +453,16 @@ bool inputs_make_with(const attest_problem *problem, uint64_t seed, const struct
                       enum exit_code *code, char *why, size_t why_size)
 {
     return make_inputs((struct maker){inputs, seed, NULL, contents, EXIT_INTERNAL, why, why_size}, problem, code);
+}
+
+void inputs_replace(struct inputs *inputs, const void *was, void *now)
+{
+    struct tensor_list list;
+    if (!was || !now || !tensor_list_get(&inputs->problem, &list))
+        return;
+    for (int i = 0; i < list.count; i++)
+        if (tensor_pointer(&inputs->tensors, &list.of[i]) == was)
+            tensor_set_pointer(&inputs->tensors, &list.of[i], now);
 }
 
 void inputs_free(struct inputs *inputs)

@@ -93,6 +93,12 @@ bool right_out_of_range(struct subject subject, const struct inputs *inputs, con
         change_pages(problem, left_out, seed, wrong.pages);
         changed++;
     }
+    inputs_replace(&wrong, inputs->lengths, wrong.lengths);
+    if (apart) {
+        inputs_replace(&wrong, inputs->cu_q, wrong.cu_q);
+        inputs_replace(&wrong, inputs->cu_kv, wrong.cu_kv);
+    }
+    inputs_replace(&wrong, inputs->pages, wrong.pages);
     bool right = true;
     if (changed && outputs_make(&again, inputs)) {
         char what[256] = "";

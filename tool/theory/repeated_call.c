@@ -100,23 +100,23 @@ bool same_after_another(struct subject subject, const struct inputs *inputs, con
     int32_t *lengths = NULL;
     bool made = outputs_make(&again, inputs), same = true;
     if (made && (part == PART_Q || part == PART_ALL) && (made = change_buffer(inputs, 'q', kind, seed, &q)))
-        before.q = q;
+        before.q = q, inputs_replace(&before, inputs->q.at, q.at);
     if (made && (part == PART_K || part == PART_KEYS || part == PART_ALL) && (made = change_buffer(inputs, 'k', kind, seed, &k)))
-        before.k = k;
+        before.k = k, inputs_replace(&before, inputs->k.at, k.at);
     if (made && (part == PART_V || part == PART_KEYS || part == PART_ALL) && (made = change_buffer(inputs, 'v', kind, seed, &v)))
-        before.v = v;
+        before.v = v, inputs_replace(&before, inputs->v.at, v.at);
     if (made && (part == PART_BIAS || part == PART_ALL) && (made = change_buffer(inputs, 'b', kind, seed, &bias)) && bias.base)
-        before.bias = bias;
+        before.bias = bias, inputs_replace(&before, inputs->bias.at, bias.at);
     if (part == PART_HEADS || part == PART_ALL) {
         if ((slopes = change_heads(inputs->slopes, problem->heads_q)))
-            before.slopes = slopes;
+            before.slopes = slopes, inputs_replace(&before, inputs->slopes, slopes);
         if ((sinks = change_heads(inputs->sinks, problem->heads_q)))
-            before.sinks = sinks;
+            before.sinks = sinks, inputs_replace(&before, inputs->sinks, sinks);
     }
     if (inputs->lengths && part == PART_LENGTHS && (lengths = malloc((size_t)problem->batch * sizeof *lengths + 1))) {
         for (int64_t b = 0; b < problem->batch; b++)
             lengths[b] = inputs->lengths[b] / 2;
-        before.lengths = lengths;
+        before.lengths = lengths, inputs_replace(&before, inputs->lengths, lengths);
     }
     if (made) {
         struct execution execution = subject.run_after(subject.data, &before, inputs, &again);

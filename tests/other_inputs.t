@@ -1,0 +1,2 @@
+#!/bin/sh
+exec "${BUILD:-build}/tests/tool/test_other_inputs"
