@@ -396,6 +396,52 @@ __device__ static void wgmma_overtaken(const Scene &scene)
     scene.wrong[threadIdx.x] = is_nan(S[0]) == (threadIdx.x >= 32) ? 0 : __LINE__;
 }
 
+// A store over what a product under way reads: no result, unless it stores what was there.
+__device__ static void wgmma_stored_over(const Scene &scene)
+{
+    fill_operands();
+    float S[KEYS / 2];
+    issue_qk(S);
+    __syncthreads();
+    if (threadIdx.x == 0)
+        store_shared_4(base() + K_AT, *(const uint32_t *)(shared + K_AT));
+    wgmma_wait<0>();
+    const bool same = !is_nan(S[0]);
+    __syncthreads();
+    proxy_fence();
+    __syncthreads();
+    issue_qk(S);
+    if (threadIdx.x == 0)
+        store_shared_4(base() + K_AT, ~*(const uint32_t *)(shared + K_AT));
+    wgmma_wait<0>();
+    scene.wrong[threadIdx.x] = same && is_nan(S[0]) ? 0 : __LINE__;
+}
+
+// The same behind a wait, which is one for the products of its own warp alone.
+__device__ static void wgmma_stored_behind(const Scene &scene)
+{
+    fill_operands();
+    float S[KEYS / 2];
+    issue_qk(S);
+    wgmma_wait<0>();
+    if (threadIdx.x == 0)
+        store_shared_4(base() + K_AT, ~*(const uint32_t *)(shared + K_AT));
+    __syncthreads();
+    scene.wrong[threadIdx.x] = is_nan(S[0]) == (threadIdx.x >= 32) ? 0 : __LINE__;
+}
+
+// Every warp stores over what that of another one reads, with no more than its own wait before it.
+__device__ static void wgmma_of_another_warp(const Scene &scene)
+{
+    fill_operands();
+    float S[KEYS / 2];
+    issue_qk(S);
+    wgmma_wait<0>();
+    put((threadIdx.x / 32 * 16 * 128 + lane() * 4 + 16 * 128) % (ROWS * 128), 100);
+    __syncthreads();
+    scene.wrong[threadIdx.x] = is_nan(S[0]) ? 0 : __LINE__;
+}
+
 /* ---- barriers and bulk copies ---- */
 
 __device__ static void bulk_load(const Scene &scene)

@@ -60,15 +60,6 @@ __device__ static void no_proxy_fence_before_copy(const Scene &scene)
     barrier_wait(base() + BARRIERS, 0);
 }
 
-__device__ static void operand_of_another_warp(const Scene &)
-{
-    fill_operands();
-    float S[KEYS / 2];
-    issue_qk(S);
-    wgmma_wait<0>();
-    put((threadIdx.x / 32 * 16 * 128 + lane() * 4 + 16 * 128) % (ROWS * 128), 100);
-}
-
 __device__ static void no_barrier_init_fence(const Scene &scene)
 {
     if (threadIdx.x == 0) {

@@ -118,15 +118,16 @@ static std::string race_text(uint32_t offset, const Event &before, bool wrote, c
     return text;
 }
 
-/* A write over what a wgmma reads. A store that changes nothing is none. A copy makes the product of no use, and its result must not
- * be used: a kernel may multiply what is about to be overwritten, for nobody. */
+/* A write over what a wgmma reads makes the product of no use, and its result must not be used: a kernel may multiply what is about to
+ * be overwritten, for nobody. A store that changes nothing is none. */
 static void overwrite(int rank, uint32_t offset, uint32_t span, const Event &read, const Access &now)
 {
+    const Torn product = {read.agent - agents.products, read.time, now.site};
     const std::string text = race_text(offset, read, false, now);
     if (now.agent < agents.copies)
-        doubt_add(shared_bytes_of(Place{rank, offset}), span, text);
+        doubt_add(shared_bytes_of(Place{rank, offset}), span, text, product);
     else
-        product_torn(read.agent - agents.products, read.time, now.site, text);
+        product_torn(product, text);
 }
 
 [[noreturn]] static void race(uint32_t offset, const Event &before, bool wrote, const Access &now)
@@ -184,9 +185,9 @@ static void check_cell(int rank, uint32_t offset, uint32_t span, Cell &cell, con
     const Event *write = cell.write.time ? ordered_write(cell, now.clock->known) : &cell.write;
     if (!write && !both_atomic) {
         const std::string text = race_text(offset, cell.write, true, now);
-        /* A kernel may multiply what a copy is about to overwrite, for nobody. */
-        if (product && cell.write.agent >= agents.copies) {
-            product_torn(now.agent - agents.products, now.time, cell.write.site, text);
+        /* A kernel may multiply what a copy or another thread is about to overwrite, for nobody. */
+        if (product) {
+            product_torn({now.agent - agents.products, now.time, cell.write.site}, text);
             return;
         }
         if (!now.write || now.async || cell.async || cell.write.agent >= agents.copies || now.agent >= agents.copies)

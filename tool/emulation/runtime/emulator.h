@@ -69,9 +69,16 @@ void note_torn(const Site &site, const Site &other, const std::string &why);
 
 /* ---- memory.cpp ---- */
 
-/* Two threads store to the same bytes without an order between them, which is a race unless they store the same: settled when the store
- * has been done. */
-void doubt_add(const void *at, uint32_t bytes, const std::string &text);
+/* A group of products of a warp which read what another access, from `other`, wrote without an order between them. */
+struct Torn {
+    int warp; /* -1: none */
+    Time group;
+    Site other;
+};
+
+/* Two threads store to the same bytes without an order between them, which is a race unless they store the same; or one stores over what
+ * a product reads, which has no result then unless they are the same: settled when the store has been done. */
+void doubt_add(const void *at, uint32_t bytes, const std::string &text, const Torn &product = {-1, 0, {}});
 void doubt_settle_all();
 extern bool in_doubt;
 inline void doubt_settle()
@@ -266,7 +273,7 @@ void stores_wait(Time open);
 
 void products_reset(bool again);
 void products_check_end();
-/* Whether a copy came, without an order, over what a wgmma had read that was waited for: had the copy been faster, the wgmma would
+/* Whether a copy or a store came, without an order, over what a wgmma had read that was waited for: had it been faster, the wgmma would
  * have no result. A kernel may multiply for nobody; so the cluster is run `again`, and these have none. */
 bool products_in_doubt();
 void matrices_move(uint32_t **registers, int count, bool transposed, uint32_t address, bool store);
@@ -276,9 +283,9 @@ void product_issue(float **c, int columns, bool bf16, bool transposed, bool accu
                    const uint32_t *registers, uint64_t a, uint64_t b);
 void product_commit();
 void product_wait(int open);
-/* What a wgmma of this warp and group reads is not what it should be: if it is still under way, its result is NaN from now on. (Kernels
- * may begin products for nobody, of whatever lies there; what counts is whether the result is used.) */
-void product_torn(int warp, Time group, const Site &other, const std::string &why);
+/* What these products read is not what it should be: if they are still under way, their results are NaN from now on. (Kernels may begin
+ * products for nobody, of whatever lies there; what counts is whether the result is used.) */
+void product_torn(const Torn &product, const std::string &why);
 extern uint32_t run_number, run_repeated; /* of clusters; the one that runs again, or 0 */
 extern bool global_atomics;               /* there were some in this run */
 

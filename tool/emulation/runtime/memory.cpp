@@ -220,13 +220,14 @@ struct Doubt {
     const unsigned char *at;
     std::vector<unsigned char> before;
     std::string text;
+    Torn product;
 };
 static std::vector<Doubt> doubts;
 
-void doubt_add(const void *at, uint32_t bytes, const std::string &text)
+void doubt_add(const void *at, uint32_t bytes, const std::string &text, const Torn &product)
 {
     const unsigned char *from = (const unsigned char *)at;
-    doubts.push_back({from, std::vector<unsigned char>(from, from + bytes), text});
+    doubts.push_back({from, std::vector<unsigned char>(from, from + bytes), text, product});
     in_doubt = true;
 }
 
@@ -236,8 +237,11 @@ void doubt_settle_all()
     all.swap(doubts);
     in_doubt = false;
     for (const Doubt &one : all)
-        if (memcmp(one.at, one.before.data(), one.before.size()) != 0)
-            stop("%s", one.text.c_str());
+        if (memcmp(one.at, one.before.data(), one.before.size()) != 0) {
+            if (one.product.warp < 0)
+                stop("%s", one.text.c_str());
+            product_torn(one.product, one.text);
+        }
 }
 
 /* ---- plain loads and stores ---- */

@@ -375,16 +375,16 @@ static void wait(Collective &all, int first)
     }
 }
 
-void product_torn(int warp, Time group, const Site &other, const std::string &why)
+void product_torn(const Torn &product, const std::string &why)
 {
     bool under_way = false;
-    for (Product &one : products[(size_t)warp].queue)
-        if (one.group == group) {
+    for (Product &one : products[(size_t)product.warp].queue)
+        if (one.group == product.group) {
             under_way = one.torn = true;
-            note_torn(one.site, other, why);
+            note_torn(one.site, product.other, why);
         }
     if (!under_way)
-        in_doubt_now.insert({{warp, group}, {other, why}});
+        in_doubt_now.insert({{product.warp, product.group}, {product.other, why}});
 }
 
 void product_wait(int open)
