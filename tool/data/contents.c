@@ -31,8 +31,6 @@ enum { LENGTHS_RANDOM, LENGTHS_FULL, LENGTHS_ZEROS, LENGTHS_ZEROS_FIRST, LENGTHS
 enum { SLOPES_LADDER, SLOPES_NEGATIVE, SLOPES_MIXED, SLOPES_SOME_ZERO, SLOPES_LARGE };
 enum { BIAS_SOME_HIDDEN, BIAS_FINITE, BIAS_ROWS_HIDDEN, BIAS_TAIL_HIDDEN, BIAS_LARGE, BIAS_LOW, BIAS_TAKING_TURNS };
 enum { SINKS_SOME_ABSENT, SINKS_FINITE, SINKS_ALL_ABSENT, SINKS_LARGE, SINKS_LOW };
-enum { QK_NORMAL, QK_Q_TINY, QK_Q_LARGE, QK_BY_HEAD, QK_BY_ROW };
-enum { V_NORMAL, V_TINY, V_LARGE, V_BY_HEAD, V_BY_ROW, V_BY_COLUMN, V_HUGE };
 enum {
     SPECIAL_NONE,
     SPECIAL_NAN_V,
@@ -215,6 +213,42 @@ static void scale_rows(struct buffer *buffer, int64_t at, int64_t dim, int power
     }
 }
 
+enum { AXES_MOST = 16 }; /* of rows and keys */
+
+/* Values of one sign in the key's own column, and zeros. */
+static void leave_one_column(struct buffer *v, int64_t at, int64_t dim_v, int64_t key)
+{
+    const int64_t column = (key / AXES_MOST + key % AXES_MOST * 5) % dim_v;
+    for (int64_t d = 0; d < dim_v; d++) {
+        const float value = element_load(v->at, v->dtype, at + d);
+        if (value == value)
+            element_store(v->at, v->dtype, at + d, d == column ? 0.5f + fabsf(value) : 0);
+    }
+}
+
+/* A row of Q or K along one axis: on the same one they have a score of about 25, and else 0. */
+static void leave_one_axis(struct buffer *buffer, const attest_problem *problem, int64_t at, int64_t axis, float spread)
+{
+    const float scale = fabsf(problem->scale);
+    const float size = scale > 0.002f && scale < 25 ? sqrtf(25 / scale) : 1;
+    for (int64_t d = 0; d < problem->dim; d++) {
+        const float value = element_load(buffer->at, buffer->dtype, at + d);
+        if (value == value)
+            element_store(buffer->at, buffer->dtype, at + d, d == axis ? size * (1 + spread * fabsf(value)) : 0);
+    }
+}
+
+/* Axes that keys take by turns, and rows of a group: no more than there are rows. */
+static int64_t axes_of(const struct inputs *inputs, int64_t b)
+{
+    const attest_problem *problem = &inputs->problem;
+    const int64_t rows = layout_rows(&inputs->layout, b) * (problem->heads_q / problem->heads_kv);
+    int64_t axes = 1;
+    while (2 * axes <= rows && 2 * axes <= problem->dim && axes < AXES_MOST)
+        axes *= 2;
+    return axes;
+}
+
 /* Whether all heads have the same rows of Q or of K. Then powers by head would not cancel, and products would be as large as 2^48. */
 static bool heads_share_rows(const attest_problem *problem)
 {
@@ -276,19 +310,30 @@ static void apply_magnitudes(const struct contents *contents, struct inputs *inp
     const attest_problem *problem = &inputs->problem;
     int qk = contents->word[CONTENT_qk], v = contents->word[CONTENT_v];
     for (int64_t b = 0; b < problem->batch; b++) {
+        const int64_t axes = axes_of(inputs, b), group = problem->heads_kv ? problem->heads_q / problem->heads_kv : 1;
         for (int64_t h = 0; h < problem->heads_q && qk != QK_NORMAL; h++)
             for (int64_t i = 0; i < layout_rows(&inputs->layout, b); i++) {
                 int64_t at = layout_row_at(&inputs->layout, problem->stride_q, b, h, i);
-                if (is_first(seen[0], &inputs->q, at))
+                if (!is_first(seen[0], &inputs->q, at))
+                    continue;
+                if (qk == QK_ONE_ROW)
+                    leave_one_axis(&inputs->q, problem, at, (i * group + h % group) % axes, 0);
+                else
                     scale_rows(&inputs->q, at, problem->dim, q_power(qk, problem, h, i), 0);
             }
         for (int64_t h = 0; h < problem->heads_kv; h++)
             for (int64_t j = 0; j < layout_keys(&inputs->layout, b); j++) {
                 int64_t at = layout_key_at(&inputs->layout, problem->stride_k, b, h, j);
-                if (qk != QK_NORMAL && is_first(seen[1], &inputs->k, at))
+                if (qk == QK_ONE_ROW && is_first(seen[1], &inputs->k, at))
+                    leave_one_axis(&inputs->k, problem, at, j % axes, 1.0f / 256);
+                else if (qk != QK_NORMAL && is_first(seen[1], &inputs->k, at))
                     scale_rows(&inputs->k, at, problem->dim, k_power(qk, problem, h), 0);
                 at = layout_key_at(&inputs->layout, problem->stride_v, b, h, j);
-                if (v != V_NORMAL && is_first(seen[2], &inputs->v, at))
+                if (v == V_NORMAL || !is_first(seen[2], &inputs->v, at))
+                    continue;
+                if (v == V_ONE_COLUMN)
+                    leave_one_column(&inputs->v, at, problem->dim_v, j);
+                else
                     scale_rows(&inputs->v, at, problem->dim_v, v_power(v, problem, h, j),
                                v == V_BY_COLUMN ? reach_of(problem->dtype) : 0);
             }

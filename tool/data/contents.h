@@ -16,8 +16,10 @@ enum content {
     CONTENT_COUNT
 };
 
-/* Words of `shared`, in their order. */
+/* Words of three of them, in their order. */
 enum { SHARED_APART, SHARED_K_V, SHARED_CU_SEQLENS, SHARED_SLOPES_SINKS };
+enum { QK_NORMAL, QK_Q_TINY, QK_Q_LARGE, QK_BY_HEAD, QK_BY_ROW, QK_ONE_ROW };
+enum { V_NORMAL, V_TINY, V_LARGE, V_BY_HEAD, V_BY_ROW, V_BY_COLUMN, V_HUGE, V_ONE_COLUMN };
 
 /* The number of a word for each property; 0 is the default. */
 struct contents {
