@@ -148,6 +148,27 @@ static int shared_with(const struct arena *arena, const struct inputs *inputs, i
     return tensor;
 }
 
+/* Whether two tensors have one piece of memory. */
+static bool is_one_piece(const struct arena *arena, int a, int b)
+{
+    return arena->pieces[a].size && arena->pieces[b].size && is_output(arena, a) == is_output(arena, b) &&
+           arena->pieces[a].offset == arena->pieces[b].offset;
+}
+
+bool arena_suits(const struct arena *arena, const struct inputs *inputs)
+{
+    if (!arena_is_made(arena) || memcmp(&arena->problem, &inputs->problem, sizeof arena->problem) != 0)
+        return false;
+    for (int tensor = 0; tensor < arena->list.count; tensor++) {
+        const int shared = is_output(arena, tensor) ? tensor : shared_with(arena, inputs, tensor);
+        for (int before = 0; before < tensor; before++)
+            if (is_one_piece(arena, before, tensor) !=
+                (shared == before || (shared != tensor && is_one_piece(arena, before, shared))))
+                return false;
+    }
+    return true;
+}
+
 bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard guard, bool aligned, char *why, size_t why_size)
 {
     const attest_problem *problem = &inputs->problem;

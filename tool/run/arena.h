@@ -27,6 +27,9 @@ bool arena_make(struct arena *arena, const struct inputs *inputs, enum guard gua
 void arena_free(struct arena *arena);
 bool arena_is_made(const struct arena *arena);
 
+/* Whether it can be filled with these inputs: they are of its problem, and the same arrays are one (contents.def, shared). */
+bool arena_suits(const struct arena *arena, const struct inputs *inputs);
+
 /* Copies the inputs of the problem that the arena was made for. */
 void arena_fill(struct arena *arena, const struct inputs *inputs);
 void arena_poison(struct arena *arena, int byte); /* as executor_poison */

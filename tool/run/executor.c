@@ -454,7 +454,7 @@ bool executor_load(struct executor *executor, int slot, const struct inputs *inp
 bool executor_fill(struct executor *executor, int slot, const struct inputs *inputs)
 {
     struct arena *arena = &executor->slots[slot];
-    if (!executor->pid || !arena_is_made(arena) || memcmp(&arena->problem, &inputs->problem, sizeof arena->problem) != 0)
+    if (!executor->pid || !arena_suits(arena, inputs))
         return false;
     arena_fill(arena, inputs);
     return true;

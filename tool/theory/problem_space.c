@@ -197,19 +197,13 @@ static bool special_agrees(int special, int other, int level)
            !(other == FIELD_alibi && level) && !(other == FIELD_bias && level >= 4) && !(other == FIELD_sinks && level >= 3);
 }
 
-/* A column that only keys of little weight add to has errors of ALiBi and of biases beside which it is small. */
-static bool v_agrees(int v, int other, int level)
-{
-    return v != V_ONE_COLUMN || !((other == FIELD_alibi && level) || (other == FIELD_bias && level >= 4));
-}
-
 /* K and V of one memory have the same layout, which is K's. */
 static bool shared_agrees(int shared, int other, int level)
 {
     switch (shared) {
     case SHARED_K_V:
         return !((other == FIELD_dim_v || other == FIELD_layout_v || other == FIELD_v || other == FIELD_special) && level) &&
-               !(other == FIELD_layout_k && level >= LAYOUT_ONE_SEQUENCE) && !(other == FIELD_qk && level == QK_ONE_ROW);
+               !(other == FIELD_layout_k && level >= LAYOUT_ONE_SEQUENCE);
     case SHARED_CU_SEQLENS:
         return !(other == FIELD_packing && level != PACKING_BOTH);
     case SHARED_SLOPES_SINKS:
@@ -235,8 +229,6 @@ static bool one_way(int a, int la, int b, int lb)
         return !(b == bias_needs(la) && !has_two(b, lb));
     case FIELD_special:
         return special_agrees(la, b, lb);
-    case FIELD_v:
-        return v_agrees(la, b, lb);
     case FIELD_shared:
         return shared_agrees(la, b, lb);
     case FIELD_page:
@@ -633,4 +625,7 @@ void problem_space_make(struct problem_space *space, struct taker taker, double 
         for (int level = 0; level < field_levels(sized[n]); level++)
             space->covering.work[sized[n]][level] = log2(size_cost(sized[n], (int64_t)fields[sized[n]].levels[level].low));
     find_refused(space);
+    /* These are for keys of one weight alone (large_sizes.c): where weights differ, a column may be all made of weights so small that errors
+     * of the others are large beside them. */
+    space->refused[FIELD_qk][QK_ONE_ROW] = space->refused[FIELD_v][V_ONE_COLUMN] = true;
 }
