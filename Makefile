@@ -234,7 +234,7 @@ install: all  ## copy program, libraries, header, pkg-config file and man pages 
 	    $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man3
 	install -m755 $(BUILD)/attest $(DESTDIR)$(PREFIX)/bin/attest
 	install -m644 include/attest.h include/attest_kernel.h include/attest_kernel_cuda.h $(DESTDIR)$(PREFIX)/include/
-	install -m644 include/attest/*.cuh $(DESTDIR)$(PREFIX)/include/attest/
+	install -m644 include/attest/*.cuh include/attest/flags.def $(DESTDIR)$(PREFIX)/include/attest/
 	install -m644 $(STATIC) $(DESTDIR)$(PREFIX)/lib/libattest.a
 	install -m755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/$(notdir $(SHARED))
 	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(PREFIX)/lib/libattest.so.$(SOMAJOR)
@@ -244,7 +244,7 @@ install: all  ## copy program, libraries, header, pkg-config file and man pages 
 	install -m644 docs/attest.3 $(DESTDIR)$(PREFIX)/share/man/man3/attest.3
 
 uninstall:  ## remove what install put there
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/attest include/attest.h include/attest_kernel.h include/attest_kernel_cuda.h $(wildcard include/attest/*.cuh) lib/libattest.a lib/libattest.so lib/libattest.so.$(SOMAJOR) \
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/attest include/attest.h include/attest_kernel.h include/attest_kernel_cuda.h $(wildcard include/attest/*.cuh include/attest/*.def) lib/libattest.a lib/libattest.so lib/libattest.so.$(SOMAJOR) \
 	    lib/$(notdir $(SHARED)) lib/pkgconfig/attest.pc share/man/man1/attest.1 share/man/man3/attest.3)
 	@rmdir $(DESTDIR)$(PREFIX)/include/attest 2> /dev/null || true
 

@@ -30,18 +30,20 @@
  * TENSORS, in elements:
  *     Q [batch, heads_q,  seq_q,  dim  ]     K [batch, heads_kv, seq_kv, dim  ]     LSE [batch, heads_q, seq_q] float32
  *     O [batch, heads_q,  seq_q,  dim_v]     V [batch, heads_kv, seq_kv, dim_v]     bias [batch, heads_q, seq_q, seq_kv]
- * Each has explicit int64 strides in elements: {batch, head, row}, and {batch, head, row, key} for the bias. The innermost
+ *                                                                                     mask, bytes, like the bias
+ * Each has explicit int64 strides in elements: {batch, head, row}, and {batch, head, row, key} for bias and mask. The innermost
  * stride of Q, K, V and O is 1. Input strides may be anything, 0 and negative included (0 broadcasts); the elements of O and
  * of LSE must be distinct. heads_q is a multiple of heads_kv: query head h reads KV head h / (heads_q / heads_kv).
  *
  * SEMANTICS, the same for every kernel on every device. For query row i and key j of one sequence of n_q rows and n_kv keys:
  * 1. s = scale * dot(q_i, k_j)
  * 2. with ATTEST_SOFTCAP:  s = softcap * tanh(s / softcap)
- * 3. r = i, or i + n_kv - n_q with ATTEST_BOTTOM_RIGHT: the row's place among the keys (it may be negative)
- * 4. with ATTEST_ALIBI:    s = s - slope[h] * |r - j|
+ * 3. r = i; or i + n_kv - n_q with ATTEST_BOTTOM_RIGHT; or i + row_offsets[b] with ATTEST_ROW_OFFSETS: the row's place among the keys
+ *    (it may be negative)
+ * 4. with ATTEST_ALIBI:    s = s - slope[b,h] * |r - j|
  * 5. with ATTEST_BIAS:     s = s + bias[b,h,i,j]; a key whose bias is -inf is invisible
- * 6. key j is invisible if ATTEST_CAUSAL and j > r, if ATTEST_WINDOW_LEFT and j < r - window_left, or if ATTEST_WINDOW_RIGHT
- *    and j > r + window_right
+ * 6. key j is invisible if ATTEST_CAUSAL and j > r, if ATTEST_WINDOW_LEFT and j < r - window_left, if ATTEST_WINDOW_RIGHT and
+ *    j > r + window_right, if ATTEST_KV_STARTS and j < kv_starts[b], or if ATTEST_MASK and mask[b,h,i,j] is 0
  * 7. P = softmax over the visible keys; with ATTEST_SINK the denominator also has exp(sink[h])
  * 8. O = P V, rounded once to dtype_o; LSE = ln of the denominator (natural logarithm, of unshifted scores)
  * - A row that sees no key has O = 0 and LSE = -inf (LSE = sink[h] with ATTEST_SINK). Zero batch, zero rows, zero keys and
@@ -129,8 +131,8 @@ typedef struct attest_op_info {
 /* Operation `op`, ATTEST_OP_FORWARD; they are numbered from 1 on, without gaps. ATTEST_ERROR_ARGUMENT if there is none. */
 ATTEST_API attest_status attest_op_get(uint32_t op, attest_op_info *info);
 
-/* ATTEST_I32, int32_t, is the type of lengths and page tables: the dtypes that a problem sets are the other ones. */
-typedef enum attest_dtype { ATTEST_F32 = 1, ATTEST_F16 = 2, ATTEST_BF16 = 3, ATTEST_I32 = 16 } attest_dtype;
+/* ATTEST_I32, int32_t, is the type of lengths and page tables, ATTEST_U8, uint8_t, that of masks: a problem sets the other ones. */
+typedef enum attest_dtype { ATTEST_F32 = 1, ATTEST_F16 = 2, ATTEST_BF16 = 3, ATTEST_I32 = 16, ATTEST_U8 = 17 } attest_dtype;
 
 /* Feature flags of attest_problem.flags. Written as UINT64_C constants so that C and C++ agree on their type. */
 #define ATTEST_CAUSAL       (UINT64_C(1) << 0)  /* see SEMANTICS 6 */
@@ -147,6 +149,10 @@ typedef enum attest_dtype { ATTEST_F32 = 1, ATTEST_F16 = 2, ATTEST_BF16 = 3, ATT
 #define ATTEST_KV_LENGTHS   (UINT64_C(1) << 11) /* uses tensors.kv_lengths */
 #define ATTEST_PAGED        (UINT64_C(1) << 12) /* K, V are paged: uses page_size, page_count, stride_page_table */
 #define ATTEST_INVARIANT    (UINT64_C(1) << 13) /* a sequence's bits must not depend on batch, split or page layout */
+#define ATTEST_ROW_OFFSETS  (UINT64_C(1) << 14) /* uses tensors.row_offsets (SEMANTICS 3); not with ATTEST_BOTTOM_RIGHT */
+#define ATTEST_KV_STARTS    (UINT64_C(1) << 15) /* uses tensors.kv_starts */
+#define ATTEST_Q_LENGTHS    (UINT64_C(1) << 16) /* uses tensors.q_lengths */
+#define ATTEST_MASK         (UINT64_C(1) << 17) /* uses stride_mask, tensors.mask */
 
 /*
  * What is to be computed, without the data. Every field is explicit, there is no padding, and fields are only ever appended.
@@ -156,6 +162,10 @@ typedef enum attest_dtype { ATTEST_F32 = 1, ATTEST_F16 = 2, ATTEST_BF16 = 3, ATT
  * Paged keys and values (ATTEST_PAGED): page n holds keys in page_size slots; key j of sequence b is slot j % page_size of
  * page page_table[b * stride_page_table + j / page_size]. stride_k[0] and stride_v[0] are then the strides between pages.
  * Key lengths (ATTEST_KV_LENGTHS): only the first kv_lengths[b] keys of sequence b exist, whatever the cache's capacity.
+ * First keys (ATTEST_KV_STARTS): keys before kv_starts[b] do not exist either, as with left padding. They keep their numbers: n_kv
+ * counts them.
+ * Row counts (ATTEST_Q_LENGTHS): only the first q_lengths[b] rows of sequence b exist. O and LSE of the others are not written.
+ * Kernels that do not take the last three, row offsets or masks refuse them: attest_explain says which do.
  */
 typedef struct attest_problem {
     uint64_t size;       /* sizeof(attest_problem) */
@@ -186,6 +196,8 @@ typedef struct attest_problem {
     int64_t stride_lse[3];
     int64_t stride_bias[4];
     int64_t stride_page_table;
+    int64_t stride_mask[4];
+    int64_t stride_alibi_slopes; /* between sequences; 0: they share their slopes */
 } attest_problem;
 
 /* Dense forward problem: no flags, dim_v = dim, dtype_o = dtype, scale = 1/sqrt(dim), strides as attest_problem_pack sets them.
@@ -194,8 +206,8 @@ ATTEST_API void attest_problem_init(attest_problem *problem, attest_dtype dtype,
                                     int64_t seq_q, int64_t seq_kv, int64_t dim);
 
 /* Sets every stride for gap-free tensors, from the sizes and flags that are set now: [batch, head, row, dim] when dense,
- * [row, head, dim] when packed, [page, slot, head, dim] when paged, LSE [batch, head, row] or [head, row], bias [batch, head,
- * row, key]. Call it after changing sizes or flags, unless you set the strides yourself. */
+ * [row, head, dim] when packed, [page, slot, head, dim] when paged, LSE [batch, head, row] or [head, row], bias and mask [batch,
+ * head, row, key], slopes [head] for all sequences. Call it after changing sizes or flags, unless you set the strides yourself. */
 ATTEST_API void attest_problem_pack(attest_problem *problem);
 
 /* Checks a problem by itself. `text` (may be NULL) gets the sentence that says what is wrong. */
@@ -209,8 +221,8 @@ ATTEST_API attest_status attest_problem_print(const attest_problem *problem, cha
 ATTEST_API attest_status attest_problem_parse(const char *line, attest_problem *problem, char *text, size_t text_size);
 
 /* The elements a tensor touches, relative to its pointer: offsets first .. first + count - 1. count is 0 for a tensor that is
- * absent or empty. `tensor` is the letter of the tensor: 'q', 'k', 'v', 'o', 'l' (LSE) or 'b' (bias). attest_tensor_get has this
- * for all tensors. */
+ * absent or empty. `tensor` is the letter of the tensor: 'q', 'k', 'v', 'o', 'l' (LSE), 'b' (bias), 'm' (mask) or 'a' (ALiBi slopes).
+ * attest_tensor_get has this for all tensors. */
 ATTEST_API attest_status attest_problem_extent(const attest_problem *problem, char tensor, int64_t *first, int64_t *count);
 
 /* The data. Pointers of features that are off must be NULL, all others must not be (unless the tensor is empty). */
@@ -222,12 +234,16 @@ typedef struct attest_tensors {
     void *o; /* must not overlap any other tensor */
     float *lse;
     const void *bias;
-    const float *alibi_slopes;    /* [heads_q], finite */
+    const float *alibi_slopes;    /* [heads_q], finite; for each sequence, stride_alibi_slopes apart */
     const float *sinks;           /* [heads_q] logits in natural units, not +inf or NaN */
     const int32_t *cu_seqlens_q;  /* [batch + 1], rising from 0 or more to total_q or less */
     const int32_t *cu_seqlens_kv; /* [batch + 1], likewise to total_kv */
     const int32_t *kv_lengths;    /* [batch], each 0 to seq_kv (or to the packed sequence's length) */
     const int32_t *page_table;    /* [batch, pages of seq_kv], rows stride_page_table apart; entries in use: 0 to page_count - 1 */
+    const uint8_t *mask;          /* 0 hides a key */
+    const int32_t *row_offsets;   /* [batch], each -2^30 to 2^30 */
+    const int32_t *kv_starts;     /* [batch], each 0 to the sequence's number of keys */
+    const int32_t *q_lengths;     /* [batch], each 0 to seq_q (or to the packed sequence's length) */
 } attest_tensors;
 
 enum { ATTEST_ROLE_INPUT = 1, ATTEST_ROLE_OUTPUT = 2 };

@@ -78,6 +78,13 @@ static inline size_t dtype_size(uint32_t dtype)
 }
 
 const char *dtype_name(uint32_t dtype);
+
+/* The title of the lowest of these flags, to complete "it does not take ...". */
+const char *flag_title(uint64_t flags);
+
+/* Whether a kernel that refuses these flags takes the problem; with the sentence if not. Version 1 of the interfaces of kernels has no row
+ * offsets, first keys, row counts, masks and slopes by sequence. */
+attest_status flags_refusal(uint64_t refuses, const attest_problem *p, struct text why);
 attest_status problem_read(attest_problem *own, const attest_problem *theirs, struct text why);
 void problem_pack_bshd(attest_problem *p); /* the dense tensors as [batch, row, head, dim], the others packed */
 
@@ -117,12 +124,13 @@ enum { RANK_MOST = 4 };
 struct tensor_row {
     const char *name;
     size_t at;                                         /* of the pointer in attest_tensors */
-    const char *flag_name, *stride_name, *word;        /* stride_name and word may be NULL */
+    const char *stride_name, *word;                    /* may be NULL */
     uint64_t flag;                                     /* 0: it is always present */
     size_t dtype_at;                                   /* of the dtype in attest_problem, */
     uint32_t dtype;                                    /* if this is 0 */
     uint32_t role[OPS_END];                            /* ATTEST_ROLE_*, by operation */
     unsigned char rank, axis[RANK_MOST], stride_count; /* axis: enum axis of shapes.c, outermost first */
+    bool shared;                                       /* the outermost stride is 0 unless the caller sets it */
     size_t stride_at;                                  /* of the strides in attest_problem, if there are any */
 };
 extern const struct tensor_row tensor_rows[TENSORS];
@@ -161,7 +169,7 @@ static inline void tensor_set(attest_tensors *t, int tensor, void *data)
 /* Bytes of an element of any tensor; dtype_size, which kernels use, is for the dtypes that a problem sets. */
 static inline size_t element_size(uint32_t dtype)
 {
-    return dtype == ATTEST_I32 ? sizeof(int32_t) : dtype_size(dtype);
+    return dtype == ATTEST_U8 ? 1 : dtype == ATTEST_I32 ? sizeof(int32_t) : dtype_size(dtype);
 }
 
 uint64_t tensor_packed_by(int tensor); /* the flag with which it has no stride between sequences; 0 if there is none */
@@ -201,10 +209,12 @@ attest_status tensors_read_device(attest_tensors *own, const attest_tensors *the
 
 /* Where one sequence of the batch lies. */
 struct sequence {
-    int64_t q_row;  /* first row in a packed Q, 0 when dense */
-    int64_t q_len;  /* rows */
-    int64_t kv_row; /* first key in a packed K and V, 0 when dense or paged */
-    int64_t kv_len; /* keys */
+    int64_t q_row;    /* first row in a packed Q, 0 when dense */
+    int64_t q_len;    /* rows */
+    int64_t kv_row;   /* first key in a packed K and V, 0 when dense or paged */
+    int64_t kv_len;   /* keys */
+    int64_t kv_first; /* keys before this one do not exist */
+    int64_t place;    /* of row 0 among the keys (SEMANTICS 3) */
 };
 struct sequence sequence_get(const attest_problem *p, const attest_tensors *t, int64_t b);
 

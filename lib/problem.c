@@ -5,9 +5,25 @@
 
 #include <math.h>
 
-static const uint64_t KNOWN_FLAGS = ATTEST_CAUSAL | ATTEST_BOTTOM_RIGHT | ATTEST_WINDOW_LEFT | ATTEST_WINDOW_RIGHT |
-                                    ATTEST_SOFTCAP | ATTEST_ALIBI | ATTEST_BIAS | ATTEST_SINK | ATTEST_LSE | ATTEST_VARLEN_Q |
-                                    ATTEST_VARLEN_KV | ATTEST_KV_LENGTHS | ATTEST_PAGED | ATTEST_INVARIANT;
+static const struct {
+    uint64_t flag;
+    const char *name, *title;
+} flags[] = {
+#define FLAG(name, word, title) {ATTEST_##name, "ATTEST_" #name, title},
+#include <attest/flags.def>
+#undef FLAG
+};
+enum { FLAGS = sizeof flags / sizeof *flags };
+_Static_assert(ATTEST_MASK == UINT64_C(1) << (FLAGS - 1), "flags.def has every flag, in the order of their bits");
+static const uint64_t KNOWN_FLAGS = (UINT64_C(1) << FLAGS) - 1;
+
+const char *flag_title(uint64_t some)
+{
+    for (int i = 0; i < FLAGS; i++)
+        if (some & flags[i].flag)
+            return flags[i].title;
+    return "a flag that it does not know";
+}
 
 #define OP(name, word, summary) " or ATTEST_OP_" #name
 static const char OP_NAMES[] =
@@ -99,32 +115,37 @@ static attest_status check_flags(const attest_problem *p, struct text why)
         return fail(why, ATTEST_ERROR_ARGUMENT, "flags has unknown bits: 0x%llx", (unsigned long long)(p->flags & ~KNOWN_FLAGS));
     const struct {
         uint64_t flag;
-        const char *flag_name, *field;
+        const char *field;
         bool set;
     } fields[] = {
-        {ATTEST_WINDOW_LEFT, "ATTEST_WINDOW_LEFT", "window_left", p->window_left != 0},
-        {ATTEST_WINDOW_RIGHT, "ATTEST_WINDOW_RIGHT", "window_right", p->window_right != 0},
-        {ATTEST_SOFTCAP, "ATTEST_SOFTCAP", "softcap", p->softcap != 0 || signbit(p->softcap)},
-        {ATTEST_BIAS, "ATTEST_BIAS", "dtype_bias", p->dtype_bias != 0},
-        {ATTEST_VARLEN_Q, "ATTEST_VARLEN_Q", "total_q", p->total_q != 0},
-        {ATTEST_VARLEN_KV, "ATTEST_VARLEN_KV", "total_kv", p->total_kv != 0},
-        {ATTEST_PAGED, "ATTEST_PAGED", "page_size", p->page_size != 0},
-        {ATTEST_PAGED, "ATTEST_PAGED", "page_count", p->page_count != 0},
+        {ATTEST_WINDOW_LEFT, "window_left", p->window_left != 0},
+        {ATTEST_WINDOW_RIGHT, "window_right", p->window_right != 0},
+        {ATTEST_SOFTCAP, "softcap", p->softcap != 0 || signbit(p->softcap)},
+        {ATTEST_BIAS, "dtype_bias", p->dtype_bias != 0},
+        {ATTEST_VARLEN_Q, "total_q", p->total_q != 0},
+        {ATTEST_VARLEN_KV, "total_kv", p->total_kv != 0},
+        {ATTEST_PAGED, "page_size", p->page_size != 0},
+        {ATTEST_PAGED, "page_count", p->page_count != 0},
     };
-    for (uint64_t flag = 1; flag <= KNOWN_FLAGS; flag <<= 1) {
-        if (has(p, flag))
+    for (int n = 0; n < FLAGS; n++) {
+        const char *field = NULL;
+        if (has(p, flags[n].flag))
             continue;
-        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-            if (fields[i].flag == flag && fields[i].set)
-                return fail(why, ATTEST_ERROR_ARGUMENT, "%s is set, but the flag %s is not", fields[i].field, fields[i].flag_name);
-        for (int i = 0; i < TENSORS; i++)
-            if (tensor_rows[i].flag == flag && any_stride(p, i))
-                return fail(why, ATTEST_ERROR_ARGUMENT, "%s is set, but the flag %s is not", tensor_rows[i].stride_name,
-                            tensor_rows[i].flag_name);
+        for (int i = TENSORS - 1; i >= 0; i--)
+            if (tensor_rows[i].flag == flags[n].flag && any_stride(p, i))
+                field = tensor_rows[i].stride_name;
+        for (int i = (int)(sizeof fields / sizeof *fields) - 1; i >= 0; i--)
+            if (fields[i].flag == flags[n].flag && fields[i].set)
+                field = fields[i].field;
+        if (field)
+            return fail(why, ATTEST_ERROR_ARGUMENT, "%s is set, but the flag %s is not", field, flags[n].name);
     }
     if (has(p, ATTEST_PAGED) && has(p, ATTEST_VARLEN_KV))
         return fail(why, ATTEST_ERROR_ARGUMENT,
                     "flags has both ATTEST_PAGED and ATTEST_VARLEN_KV; keys are paged or packed, not both");
+    if (has(p, ATTEST_ROW_OFFSETS) && has(p, ATTEST_BOTTOM_RIGHT))
+        return fail(why, ATTEST_ERROR_ARGUMENT,
+                    "flags has both ATTEST_ROW_OFFSETS and ATTEST_BOTTOM_RIGHT; each of them says where rows stand");
     if (has(p, ATTEST_PAGED) && p->page_size < 1)
         return fail(why, ATTEST_ERROR_ARGUMENT, "page_size is %lld; it must be 1 or more", (long long)p->page_size);
     if (has(p, ATTEST_PAGED) && p->stride_page_table < 0)

@@ -19,8 +19,9 @@ static const struct {
     const char *word;
     uint64_t flag;
 } flag_words[] = {
-    {"causal", ATTEST_CAUSAL}, {"br", ATTEST_BOTTOM_RIGHT}, {"alibi", ATTEST_ALIBI},         {"sink", ATTEST_SINK},
-    {"lse", ATTEST_LSE},       {"lens", ATTEST_KV_LENGTHS}, {"invariant", ATTEST_INVARIANT},
+    {"causal", ATTEST_CAUSAL},    {"br", ATTEST_BOTTOM_RIGHT}, {"alibi", ATTEST_ALIBI},         {"sink", ATTEST_SINK},
+    {"lse", ATTEST_LSE},          {"lens", ATTEST_KV_LENGTHS}, {"invariant", ATTEST_INVARIANT}, {"offsets", ATTEST_ROW_OFFSETS},
+    {"starts", ATTEST_KV_STARTS}, {"qlens", ATTEST_Q_LENGTHS}, {"mask", ATTEST_MASK},
 };
 
 /* Words that are an integer, with a flag (or 0) that they set. `h` and `s` stand for two sizes each. */

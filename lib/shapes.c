@@ -19,11 +19,11 @@ enum { ROLE_NO = 0, ROLE_IN = ATTEST_ROLE_INPUT, ROLE_OUT = ATTEST_ROLE_OUTPUT }
 #define AXES(...)       .rank = sizeof((enum axis[]){__VA_ARGS__}) / sizeof(enum axis), .axis = {__VA_ARGS__}
 #define STRIDES(field)  .stride_name = #field, .stride_at = offsetof(attest_problem, field), STRIDE_COUNT(field)
 #define STRIDE_COUNT(x) .stride_count = sizeof(((attest_problem *)0)->x) / sizeof(int64_t)
+#define SHARED(field)   STRIDES(field), .shared = true
 #define DENSE           .stride_count = 0
 #define TENSOR(field, present, type, shape, strides, letter, fwd)                                                                  \
     [TENSOR_##field] = {.name = #field,                                                                                            \
                         .at = offsetof(attest_tensors, field),                                                                     \
-                        .flag_name = #present,                                                                                     \
                         .flag = (present),                                                                                         \
                         .word = (letter),                                                                                          \
                         .role = {[OP_fwd] = ROLE_##fwd},                                                                           \
@@ -186,7 +186,7 @@ static void pack(attest_problem *p, bool rows_outside)
                 stride[order[i]] = s.present ? inner : 0;
             inner = times(inner, s.size[order[i]]);
         }
-        if (has(p, tensor_packed_by(tensor)))
+        if (has(p, tensor_packed_by(tensor)) || row->shared)
             stride[0] = 0;
     }
 }

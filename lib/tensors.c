@@ -7,7 +7,7 @@
 
 struct sequence sequence_get(const attest_problem *p, const attest_tensors *t, int64_t b)
 {
-    struct sequence s = {0, p->seq_q, 0, p->seq_kv};
+    struct sequence s = {.q_len = p->seq_q, .kv_len = p->seq_kv};
     if (has(p, ATTEST_VARLEN_Q)) {
         s.q_row = t->cu_seqlens_q[b];
         s.q_len = (int64_t)t->cu_seqlens_q[b + 1] - t->cu_seqlens_q[b];
@@ -18,6 +18,11 @@ struct sequence sequence_get(const attest_problem *p, const attest_tensors *t, i
     }
     if (has(p, ATTEST_KV_LENGTHS))
         s.kv_len = t->kv_lengths[b];
+    if (has(p, ATTEST_Q_LENGTHS))
+        s.q_len = t->q_lengths[b];
+    if (has(p, ATTEST_KV_STARTS))
+        s.kv_first = t->kv_starts[b];
+    s.place = has(p, ATTEST_ROW_OFFSETS) ? t->row_offsets[b] : has(p, ATTEST_BOTTOM_RIGHT) ? s.kv_len - s.q_len : 0;
     return s;
 }
 
@@ -85,17 +90,30 @@ static attest_status check_cumulative(const char *name, const int32_t *at, int64
     return ATTEST_OK;
 }
 
+/* One number for each sequence, which is between `least` and the sequence's `most`; NULL if there is none. */
+static attest_status check_number(const char *name, const int32_t *numbers, int64_t b, int64_t least, int64_t most, struct text why)
+{
+    if (numbers && (numbers[b] < least || numbers[b] > most))
+        return fail(why, ATTEST_ERROR_ARGUMENT, "%s[%lld] is %d; it must be %lld to %lld", name, (long long)b, numbers[b],
+                    (long long)least, (long long)most);
+    return ATTEST_OK;
+}
+
 static attest_status check_lengths(const attest_tensors *t, const attest_problem *p, struct text why)
 {
+    const int64_t farthest = INT64_C(1) << 30;
     if (has(p, ATTEST_VARLEN_Q))
         TRY(check_cumulative("cu_seqlens_q", t->cu_seqlens_q, p->batch, p->total_q, p->seq_q, why));
     if (has(p, ATTEST_VARLEN_KV))
         TRY(check_cumulative("cu_seqlens_kv", t->cu_seqlens_kv, p->batch, p->total_kv, p->seq_kv, why));
-    for (int64_t b = 0; b < p->batch && has(p, ATTEST_KV_LENGTHS); b++) {
-        int64_t most = has(p, ATTEST_VARLEN_KV) ? (int64_t)t->cu_seqlens_kv[b + 1] - t->cu_seqlens_kv[b] : p->seq_kv;
-        if (t->kv_lengths[b] < 0 || t->kv_lengths[b] > most)
-            return fail(why, ATTEST_ERROR_ARGUMENT, "kv_lengths[%lld] is %d; it must be 0 to %lld", (long long)b, t->kv_lengths[b],
-                        (long long)most);
+    attest_problem whole = *p;
+    whole.flags &= ~(ATTEST_KV_LENGTHS | ATTEST_Q_LENGTHS | ATTEST_KV_STARTS | ATTEST_ROW_OFFSETS);
+    for (int64_t b = 0; b < p->batch; b++) {
+        struct sequence all = sequence_get(&whole, t, b);
+        TRY(check_number("kv_lengths", t->kv_lengths, b, 0, all.kv_len, why));
+        TRY(check_number("q_lengths", t->q_lengths, b, 0, all.q_len, why));
+        TRY(check_number("kv_starts", t->kv_starts, b, 0, t->kv_lengths ? t->kv_lengths[b] : all.kv_len, why));
+        TRY(check_number("row_offsets", t->row_offsets, b, -farthest, farthest, why));
     }
     for (int64_t b = 0; b < p->batch && has(p, ATTEST_PAGED); b++) {
         int64_t keys = sequence_get(p, t, b).kv_len, pages = keys / p->page_size + (keys % p->page_size != 0);
@@ -111,10 +129,14 @@ static attest_status check_lengths(const attest_tensors *t, const attest_problem
 
 static attest_status check_values(const attest_tensors *t, const attest_problem *p, struct text why)
 {
+    const int64_t ladders = p->stride_alibi_slopes ? p->batch : 1; /* rows of slopes; none are looked at if there is no sequence */
+    for (int64_t n = 0; n < ladders * p->heads_q && p->batch && has(p, ATTEST_ALIBI); n++) {
+        const int64_t at = n / p->heads_q * p->stride_alibi_slopes + n % p->heads_q;
+        if (!isfinite(t->alibi_slopes[at]))
+            return fail(why, ATTEST_ERROR_ARGUMENT, "alibi_slopes[%lld] is %g; it must be finite", (long long)at,
+                        (double)t->alibi_slopes[at]);
+    }
     for (int64_t h = 0; h < p->heads_q; h++) {
-        if (has(p, ATTEST_ALIBI) && !isfinite(t->alibi_slopes[h]))
-            return fail(why, ATTEST_ERROR_ARGUMENT, "alibi_slopes[%lld] is %g; it must be finite", (long long)h,
-                        (double)t->alibi_slopes[h]);
         if (has(p, ATTEST_SINK) && !(t->sinks[h] < INFINITY))
             return fail(why, ATTEST_ERROR_ARGUMENT, "sinks[%lld] is %g; it must not be +inf or NaN", (long long)h,
                         (double)t->sinks[h]);

@@ -63,6 +63,8 @@ static void structs(void)
         FIELD(attest_problem, stride_lse, 240),
         FIELD(attest_problem, stride_bias, 264),
         FIELD(attest_problem, stride_page_table, 296),
+        FIELD(attest_problem, stride_mask, 304),
+        FIELD(attest_problem, stride_alibi_slopes, 336),
     };
     static const struct field tensors[] = {
         FIELD(attest_tensors, size, 0),
@@ -78,6 +80,10 @@ static void structs(void)
         FIELD(attest_tensors, cu_seqlens_kv, 80),
         FIELD(attest_tensors, kv_lengths, 88),
         FIELD(attest_tensors, page_table, 96),
+        FIELD(attest_tensors, mask, 104),
+        FIELD(attest_tensors, row_offsets, 112),
+        FIELD(attest_tensors, kv_starts, 120),
+        FIELD(attest_tensors, q_lengths, 128),
     };
     static const struct field info[] = {
         FIELD(attest_kernel_info, size, 0),   FIELD(attest_kernel_info, name, 8),     FIELD(attest_kernel_info, backend, 16),
@@ -130,8 +136,8 @@ static void structs(void)
         FIELD(attest_tensor_info, bytes, 72),         FIELD(attest_tensor_info, shape, 80),
         FIELD(attest_tensor_info, stride, 112),       FIELD(attest_tensor_info, axes, 144),
     };
-    CHECK(attest_problem, problem, 304);
-    CHECK(attest_tensors, tensors, 104);
+    CHECK(attest_problem, problem, 344);
+    CHECK(attest_tensors, tensors, 136);
     CHECK(attest_kernel_info, info, 48);
     CHECK(attest_merge_args, merge, 88);
     CHECK(attest_device_info, device, 312);
@@ -161,6 +167,7 @@ static void numbers(void)
         NUMBER(ATTEST_F16, 2),
         NUMBER(ATTEST_BF16, 3),
         NUMBER(ATTEST_I32, 16),
+        NUMBER(ATTEST_U8, 17),
         NUMBER(ATTEST_ROLE_INPUT, 1),
         NUMBER(ATTEST_ROLE_OUTPUT, 2),
         NUMBER(ATTEST_EXACT, 0),
@@ -179,6 +186,10 @@ static void numbers(void)
         NUMBER(ATTEST_KV_LENGTHS, 0x800),
         NUMBER(ATTEST_PAGED, 0x1000),
         NUMBER(ATTEST_INVARIANT, 0x2000),
+        NUMBER(ATTEST_ROW_OFFSETS, 0x4000),
+        NUMBER(ATTEST_KV_STARTS, 0x8000),
+        NUMBER(ATTEST_Q_LENGTHS, 0x10000),
+        NUMBER(ATTEST_MASK, 0x20000),
         NUMBER(ATTEST_PROBLEM_TEXT, 1024),
 #undef NUMBER
     };

@@ -149,7 +149,7 @@ static void bad_problems(void)
 
 static void unknown_flags(void)
 {
-    for (int bit = 14; bit < 64; bit++) {
+    for (int bit = 18; bit < 64; bit++) {
         attest_problem p;
         char why[256] = "";
         good_problem(&p, "fwd:f32:h2:s4:d8");
@@ -194,7 +194,7 @@ static void size_tags(void)
                   "a tail that is not zero at byte %zu: %s", at, why);
         big.bytes[at] = 0;
     }
-    static const uint64_t sizes[] = {0, 1, 7, 8, 9, sizeof(attest_problem) - 1, UINT64_MAX, UINT64_MAX - 7, UINT64_C(1) << 40};
+    static const uint64_t sizes[] = {0, 1, 7, 8, 9, 303, UINT64_MAX, UINT64_MAX - 7, UINT64_C(1) << 40};
     for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++) {
         big.p.size = sizes[n];
         tap_check(attest_problem_check(&big.p, why, sizeof why) == ATTEST_ERROR_ARGUMENT && strstr(why, "size"),
@@ -220,7 +220,7 @@ static void size_tags(void)
     tap_check(attest_forward(&p, &tensors.t, why, sizeof why) == ATTEST_ERROR_ARGUMENT && strstr(why, "tensors"),
               "tensors' tail: %s", why);
     tensors.bytes[sizeof tensors - 1] = 0;
-    static const uint64_t tensor_sizes[] = {0, 8, sizeof(attest_tensors) - 8, UINT64_MAX};
+    static const uint64_t tensor_sizes[] = {0, 8, 96, UINT64_MAX}; /* 104 in version 0.1 as it was */
     for (size_t n = 0; n < sizeof tensor_sizes / sizeof *tensor_sizes; n++) {
         tensors.t.size = tensor_sizes[n];
         tap_check(attest_forward(&p, &tensors.t, why, sizeof why) == ATTEST_ERROR_ARGUMENT && strstr(why, "size"),

@@ -32,12 +32,16 @@ static const struct {
     {"o", AT(o), 0, OUT, STRIDE(stride_o), 3},
     {"lse", AT(lse), ATTEST_LSE, OUT, STRIDE(stride_lse), 3},
     {"bias", AT(bias), ATTEST_BIAS, IN, STRIDE(stride_bias), 4},
-    {"alibi_slopes", AT(alibi_slopes), ATTEST_ALIBI, IN, 0, 0},
+    {"alibi_slopes", AT(alibi_slopes), ATTEST_ALIBI, IN, STRIDE(stride_alibi_slopes), 1},
     {"sinks", AT(sinks), ATTEST_SINK, IN, 0, 0},
     {"cu_seqlens_q", AT(cu_seqlens_q), ATTEST_VARLEN_Q, IN, 0, 0},
     {"cu_seqlens_kv", AT(cu_seqlens_kv), ATTEST_VARLEN_KV, IN, 0, 0},
     {"kv_lengths", AT(kv_lengths), ATTEST_KV_LENGTHS, IN, 0, 0},
     {"page_table", AT(page_table), ATTEST_PAGED, IN, STRIDE(stride_page_table), 1},
+    {"mask", AT(mask), ATTEST_MASK, IN, STRIDE(stride_mask), 4},
+    {"row_offsets", AT(row_offsets), ATTEST_ROW_OFFSETS, IN, 0, 0},
+    {"kv_starts", AT(kv_starts), ATTEST_KV_STARTS, IN, 0, 0},
+    {"q_lengths", AT(q_lengths), ATTEST_Q_LENGTHS, IN, 0, 0},
 #undef STRIDE
 #undef AT
 };
@@ -145,7 +149,14 @@ static void by_hand(void)
          "f16 [batch, heads_q, seq_q, seq_kv] = [2, 4, 3, 5] by [60, 15, 5, 1], 240 bytes from 0"},
         {"fwd:f16:b2:hq4:hkv2:sq3:skv5:d8:bias=f32:bs=0,0,5,1", "bias",
          "f32 [batch, heads_q, seq_q, seq_kv] = [2, 4, 3, 5] by [0, 0, 5, 1], 60 bytes from 0"},
-        {"fwd:bf16:b2:hq4:hkv2:sq3:skv5:d8:alibi", "alibi_slopes", "f32 [heads_q] = [4] by [1], 16 bytes from 0"},
+        {"fwd:bf16:b2:hq4:hkv2:sq3:skv5:d8:alibi", "alibi_slopes", "f32 [batch, heads_q] = [2, 4] by [0, 1], 16 bytes from 0"},
+        {"fwd:bf16:b2:hq4:hkv2:sq3:skv5:d8:alibi:as=-6", "alibi_slopes",
+         "f32 [batch, heads_q] = [2, 4] by [-6, 1], 40 bytes from -24"},
+        {"fwd:f16:b2:hq4:hkv2:sq3:skv5:d8:mask", "mask",
+         "u8 [batch, heads_q, seq_q, seq_kv] = [2, 4, 3, 5] by [60, 15, 5, 1], 120 bytes from 0"},
+        {"fwd:f16:b2:hq4:hkv2:sq3:skv5:d8:mask:ms=0,0,-5,1", "mask",
+         "u8 [batch, heads_q, seq_q, seq_kv] = [2, 4, 3, 5] by [0, 0, -5, 1], 15 bytes from -10"},
+        {"fwd:f16:b2:hq4:hkv2:sq3:skv5:d8:offsets:starts:qlens", "kv_starts", "i32 [batch] = [2] by [1], 8 bytes from 0"},
         {"fwd:bf16:b2:hq4:hkv2:sq3:skv5:d8:sink", "sinks", "f32 [heads_q] = [4] by [1], 16 bytes from 0"},
         {"fwd:bf16:b2:hq4:hkv2:sq3:skv5:d8:lens", "kv_lengths", "i32 [batch] = [2] by [1], 8 bytes from 0"},
         /* Packed: rows lie outside of heads, and there is no axis for sequences; LSE keeps its heads outside. */
@@ -204,7 +215,7 @@ static void by_hand(void)
         if (!parse(table[n].line, &p) || find(&p, table[n].tensor, &info) < 0)
             continue;
         char got[256];
-        const char *type = info.dtype == ATTEST_I32 ? "i32" : type_name(info.dtype);
+        const char *type = info.dtype == ATTEST_I32 ? "i32" : info.dtype == ATTEST_U8 ? "u8" : type_name(info.dtype);
         int used = snprintf(got, sizeof got, "%s [%s] = [", type, info.axes);
         for (uint32_t i = 0; i < info.rank; i++)
             used += snprintf(got + used, sizeof got - (size_t)used, "%s%" PRId64, i ? ", " : "", info.shape[i]);

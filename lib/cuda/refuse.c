@@ -167,33 +167,6 @@ static const attest_cuda_image *choose_image(const struct gpu *gpu, const attest
 
 /* ---- problems -------------------------------------------------------------------------------------------------------------- */
 
-static const char *flag_words(uint64_t flags)
-{
-    static const struct {
-        uint64_t flag;
-        const char *said;
-    } words[] = {
-        {ATTEST_CAUSAL, "causal masks"},
-        {ATTEST_BOTTOM_RIGHT, "rows counted from the end"},
-        {ATTEST_WINDOW_LEFT, "windows"},
-        {ATTEST_WINDOW_RIGHT, "windows"},
-        {ATTEST_SOFTCAP, "softcap"},
-        {ATTEST_ALIBI, "ALiBi"},
-        {ATTEST_BIAS, "a bias"},
-        {ATTEST_SINK, "sinks"},
-        {ATTEST_LSE, "LSE"},
-        {ATTEST_VARLEN_Q, "packed queries"},
-        {ATTEST_VARLEN_KV, "packed keys"},
-        {ATTEST_KV_LENGTHS, "key lengths"},
-        {ATTEST_PAGED, "paged keys"},
-        {ATTEST_INVARIANT, "the invariant flag"},
-    };
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (flags & words[i].flag)
-            return words[i].said;
-    return "a flag that it does not know";
-}
-
 /* Blocks in the second and third dimension of a grid. */
 enum { GRID_MOST = 65535 };
 
@@ -375,8 +348,7 @@ attest_status cuda_refusal(const struct gpu *gpu, const attest_cuda_kernel *kern
         return fail(why, ATTEST_ERROR_UNAVAILABLE, "it needs an NVIDIA GPU, and this context is on the CPU");
     if (!(kernel->dtypes >> p->dtype & 1))
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it does not take %s", dtype_name(p->dtype));
-    if (p->flags & kernel->refuses)
-        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it does not take %s", flag_words(p->flags & kernel->refuses));
+    TRY(flags_refusal(kernel->refuses, p, why));
     if (kernel->options & ATTEST_CUDA_REFUSES_O32 && p->dtype_o != p->dtype)
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it does not take an O of another type than Q");
     if (p->dim_v != p->dim && (kernel->options & ATTEST_CUDA_REFUSES_DV || !(kernel->options & ATTEST_CUDA_PADS)))

@@ -101,6 +101,8 @@ static int64_t key_offset(const attest_problem *p, const attest_tensors *t, cons
 
 static int64_t rows_of(const attest_problem *p, const attest_tensors *t, int64_t b)
 {
+    if (p->flags & ATTEST_Q_LENGTHS)
+        return t->q_lengths[b];
     return p->flags & ATTEST_VARLEN_Q ? t->cu_seqlens_q[b + 1] - t->cu_seqlens_q[b] : p->seq_q;
 }
 
@@ -111,11 +113,29 @@ static int64_t keys_of(const attest_problem *p, const attest_tensors *t, int64_t
     return p->flags & ATTEST_VARLEN_KV ? t->cu_seqlens_kv[b + 1] - t->cu_seqlens_kv[b] : p->seq_kv;
 }
 
+/* Where row i stands among the keys. */
+static int64_t place_of(const attest_problem *p, const attest_tensors *t, int64_t b, int64_t i)
+{
+    if (p->flags & ATTEST_ROW_OFFSETS)
+        return i + t->row_offsets[b];
+    return p->flags & ATTEST_BOTTOM_RIGHT ? i + keys_of(p, t, b) - rows_of(p, t, b) : i;
+}
+
+/* Element (b, h, i, j) of the bias or the mask. */
+static int64_t pair_offset(const int64_t stride[4], int64_t b, int64_t h, int64_t i, int64_t j)
+{
+    return b * stride[0] + h * stride[1] + i * stride[2] + j * stride[3];
+}
+
 /* The score of key j for row i, whose query is given. False if the key is invisible. */
 static unsigned char score(const attest_problem *p, const attest_tensors *t, int64_t b, int64_t h, int64_t i, const REAL *query,
                            int64_t j, REAL *out)
 {
-    int64_t place = p->flags & ATTEST_BOTTOM_RIGHT ? i + keys_of(p, t, b) - rows_of(p, t, b) : i;
+    int64_t place = place_of(p, t, b, i);
+    if ((p->flags & ATTEST_KV_STARTS) && j < t->kv_starts[b])
+        return 0;
+    if ((p->flags & ATTEST_MASK) && t->mask[pair_offset(p->stride_mask, b, h, i, j)] == 0)
+        return 0;
     if ((p->flags & ATTEST_CAUSAL) && j > place)
         return 0;
     if ((p->flags & ATTEST_WINDOW_LEFT) && place - j > p->window_left)
@@ -125,8 +145,7 @@ static unsigned char score(const attest_problem *p, const attest_tensors *t, int
 
     REAL bias = 0;
     if (p->flags & ATTEST_BIAS) {
-        const int64_t *stride = p->stride_bias;
-        bias = number_at(t->bias, p->dtype_bias, b * stride[0] + h * stride[1] + i * stride[2] + j * stride[3]);
+        bias = number_at(t->bias, p->dtype_bias, pair_offset(p->stride_bias, b, h, i, j));
         if (bias == -(REAL)INFINITY)
             return 0;
     }
@@ -137,7 +156,7 @@ static unsigned char score(const attest_problem *p, const attest_tensors *t, int
     if (p->flags & ATTEST_SOFTCAP)
         s = (REAL)p->softcap * REAL_TANH(s / (REAL)p->softcap);
     if (p->flags & ATTEST_ALIBI)
-        s -= (REAL)t->alibi_slopes[h] * (REAL)(place > j ? place - j : j - place);
+        s -= (REAL)t->alibi_slopes[b * p->stride_alibi_slopes + h] * (REAL)(place > j ? place - j : j - place);
     *out = s + bias;
     return 1;
 }
@@ -145,7 +164,7 @@ static unsigned char score(const attest_problem *p, const attest_tensors *t, int
 /* The keys that masks by position leave to row i, so that a narrow window costs little; score() decides key by key. */
 static void key_range(const attest_problem *p, const attest_tensors *t, int64_t b, int64_t i, int64_t *first, int64_t *end)
 {
-    int64_t keys = keys_of(p, t, b), place = p->flags & ATTEST_BOTTOM_RIGHT ? i + keys - rows_of(p, t, b) : i;
+    int64_t keys = keys_of(p, t, b), place = place_of(p, t, b, i);
     *first = (p->flags & ATTEST_WINDOW_LEFT) && place > p->window_left ? place - p->window_left : 0;
     *end = (p->flags & ATTEST_CAUSAL) && place + 1 < keys ? place + 1 : keys;
 }

@@ -38,13 +38,21 @@ static void every_member(void)
     static const struct {
         const char *name;
         size_t at, size;
-    } problem[] = {OF_PROBLEM(size),       OF_PROBLEM(flags),       OF_PROBLEM(op),           OF_PROBLEM(dtype),
-                   OF_PROBLEM(dtype_o),    OF_PROBLEM(dtype_bias),  OF_PROBLEM(batch),        OF_PROBLEM(heads_q),
-                   OF_PROBLEM(heads_kv),   OF_PROBLEM(seq_q),       OF_PROBLEM(seq_kv),       OF_PROBLEM(dim),
-                   OF_PROBLEM(dim_v),      OF_PROBLEM(total_q),     OF_PROBLEM(total_kv),     OF_PROBLEM(page_size),
-                   OF_PROBLEM(page_count), OF_PROBLEM(window_left), OF_PROBLEM(window_right), OF_PROBLEM(scale),
-                   OF_PROBLEM(softcap),    OF_PROBLEM(stride_q),    OF_PROBLEM(stride_k),     OF_PROBLEM(stride_v),
-                   OF_PROBLEM(stride_o),   OF_PROBLEM(stride_lse),  OF_PROBLEM(stride_bias),  OF_PROBLEM(stride_page_table)},
+    } problem[] = {OF_PROBLEM(size),         OF_PROBLEM(flags),
+                   OF_PROBLEM(op),           OF_PROBLEM(dtype),
+                   OF_PROBLEM(dtype_o),      OF_PROBLEM(dtype_bias),
+                   OF_PROBLEM(batch),        OF_PROBLEM(heads_q),
+                   OF_PROBLEM(heads_kv),     OF_PROBLEM(seq_q),
+                   OF_PROBLEM(seq_kv),       OF_PROBLEM(dim),
+                   OF_PROBLEM(dim_v),        OF_PROBLEM(total_q),
+                   OF_PROBLEM(total_kv),     OF_PROBLEM(page_size),
+                   OF_PROBLEM(page_count),   OF_PROBLEM(window_left),
+                   OF_PROBLEM(window_right), OF_PROBLEM(scale),
+                   OF_PROBLEM(softcap),      OF_PROBLEM(stride_q),
+                   OF_PROBLEM(stride_k),     OF_PROBLEM(stride_v),
+                   OF_PROBLEM(stride_o),     OF_PROBLEM(stride_lse),
+                   OF_PROBLEM(stride_bias),  OF_PROBLEM(stride_page_table),
+                   OF_PROBLEM(stride_mask),  OF_PROBLEM(stride_alibi_slopes)},
       tensors[] = {OF_TENSORS(size),
                    OF_TENSORS(q),
                    OF_TENSORS(k),
@@ -57,10 +65,14 @@ static void every_member(void)
                    OF_TENSORS(cu_seqlens_q),
                    OF_TENSORS(cu_seqlens_kv),
                    OF_TENSORS(kv_lengths),
-                   OF_TENSORS(page_table)};
-    static const char *const flags[] = {"CAUSAL",    "BOTTOM_RIGHT", "WINDOW_LEFT", "WINDOW_RIGHT", "SOFTCAP",
-                                        "ALIBI",     "BIAS",         "SINK",        "LSE",          "VARLEN_Q",
-                                        "VARLEN_KV", "KV_LENGTHS",   "PAGED",       "INVARIANT"};
+                   OF_TENSORS(page_table),
+                   OF_TENSORS(mask),
+                   OF_TENSORS(row_offsets),
+                   OF_TENSORS(kv_starts),
+                   OF_TENSORS(q_lengths)};
+    static const char *const flags[] = {"CAUSAL", "BOTTOM_RIGHT", "WINDOW_LEFT", "WINDOW_RIGHT", "SOFTCAP",   "ALIBI",
+                                        "BIAS",   "SINK",         "LSE",         "VARLEN_Q",     "VARLEN_KV", "KV_LENGTHS",
+                                        "PAGED",  "INVARIANT",    "ROW_OFFSETS", "KV_STARTS",    "Q_LENGTHS", "MASK"};
     static const char *const constant[] = {"size", "op", "flags"}; /* the flags are looked at one by one */
     size_t end = 0;
     for (int n = 0; n < COUNT_OF(problem) + COUNT_OF(tensors); n++) {
@@ -69,7 +81,7 @@ static void every_member(void)
         size_t at = second ? tensors[n - COUNT_OF(problem)].at : problem[n].at;
         bool is_constant = false;
         if (n == COUNT_OF(problem)) {
-            tap_check(end == sizeof(attest_problem), "attest_problem has members behind stride_page_table");
+            tap_check(end == sizeof(attest_problem), "attest_problem has members behind stride_alibi_slopes");
             end = 0;
         }
         tap_check(at == end, "there is a member before %s that this list does not have", name);
@@ -78,7 +90,7 @@ static void every_member(void)
             is_constant = is_constant || strcmp(constant[i], name) == 0;
         tap_check(is_constant || is_covered(name), "no field of the table covers %s", name);
     }
-    tap_check(end == sizeof(attest_tensors), "attest_tensors has members behind page_table");
+    tap_check(end == sizeof(attest_tensors), "attest_tensors has members behind q_lengths");
     for (int n = 0; n < COUNT_OF(flags); n++)
         tap_check(is_covered(flags[n]), "no field of the table covers ATTEST_%s", flags[n]);
     attest_problem unknown;

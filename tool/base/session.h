@@ -17,7 +17,23 @@
 struct command;
 
 /* Arrays that `run` reads, in the order of the options table; see npy.h. */
-enum { FILE_Q, FILE_K, FILE_V, FILE_BIAS, FILE_ALIBI, FILE_SINKS, FILE_CU_Q, FILE_CU_KV, FILE_LENGTHS, FILE_PAGES, FILE_COUNT };
+enum {
+    FILE_Q,
+    FILE_K,
+    FILE_V,
+    FILE_BIAS,
+    FILE_ALIBI,
+    FILE_SINKS,
+    FILE_CU_Q,
+    FILE_CU_KV,
+    FILE_LENGTHS,
+    FILE_PAGES,
+    FILE_MASK,
+    FILE_OFFSETS,
+    FILE_STARTS,
+    FILE_ROWS,
+    FILE_COUNT
+};
 
 struct options {
     bool json;

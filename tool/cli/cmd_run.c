@@ -28,6 +28,10 @@ static const struct {
     [FILE_CU_KV] = {"cu-seqlens-kv", ATTEST_VARLEN_KV, "varlenkv=TOTAL"},
     [FILE_LENGTHS] = {"kv-lengths", ATTEST_KV_LENGTHS, "lens"},
     [FILE_PAGES] = {"page-table", ATTEST_PAGED, "page=SIZE,COUNT"},
+    [FILE_MASK] = {"mask", ATTEST_MASK, "mask"},
+    [FILE_OFFSETS] = {"row-offsets", ATTEST_ROW_OFFSETS, "offsets"},
+    [FILE_STARTS] = {"kv-starts", ATTEST_KV_STARTS, "starts"},
+    [FILE_ROWS] = {"q-lengths", ATTEST_Q_LENGTHS, "qlens"},
 };
 
 static bool uses_array(const attest_problem *problem, int file)

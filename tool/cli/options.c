@@ -158,6 +158,10 @@ const struct option_spec option_specs[] = {
     ARRAY("cu-seqlens-kv", "Read the cumulative lengths of packed keys from FILE.npy.", FILE_CU_KV),
     ARRAY("kv-lengths", "Read the number of keys of each sequence from FILE.npy.", FILE_LENGTHS),
     ARRAY("page-table", "Read the page table from FILE.npy.", FILE_PAGES),
+    ARRAY("mask", "Read the mask, bytes, from FILE.npy.", FILE_MASK),
+    ARRAY("row-offsets", "Read the place of each sequence's first row from FILE.npy.", FILE_OFFSETS),
+    ARRAY("kv-starts", "Read the first key of each sequence from FILE.npy.", FILE_STARTS),
+    ARRAY("q-lengths", "Read the number of rows of each sequence from FILE.npy.", FILE_ROWS),
     {"out", "FILE",
      "Append what became of each mutant of --generate to FILE, a line of JSON each. The same command goes on where it was "
      "interrupted.",

@@ -393,11 +393,15 @@ const char *cuda_manifest_refusal(const struct cuda_manifest *manifest, const at
         snprintf(text, size, "it does not take %s", cuda_dtype_name(problem->dtype));
         return text;
     }
+    /* Version 1 of the interface has nothing for these. */
+    const uint64_t unknown = ATTEST_ROW_OFFSETS | ATTEST_KV_STARTS | ATTEST_Q_LENGTHS | ATTEST_MASK;
     for (int i = 0; i < cuda_feature_count; i++)
-        if (problem->flags & manifest->refuses & cuda_features[i].flag) {
+        if (problem->flags & (manifest->refuses | unknown) & cuda_features[i].flag) {
             snprintf(text, size, "it does not take %s", cuda_features[i].said);
             return text;
         }
+    if (problem->stride_alibi_slopes)
+        return "it does not take slopes of each sequence";
     if (manifest->refuses_o32 && problem->dtype_o != problem->dtype)
         return "it does not take an O of another type than Q";
     if (problem->dim_v != problem->dim && (manifest->refuses_dimv || !manifest->padding))

@@ -150,20 +150,9 @@ static int parse_choice(struct reading *reading, const char *key, const char *te
 }
 
 const struct cuda_feature cuda_features[] = {
-    {"causal", ATTEST_CAUSAL, "causal masks"},
-    {"br", ATTEST_BOTTOM_RIGHT, "rows counted from the end"},
-    {"wl", ATTEST_WINDOW_LEFT, "windows"},
-    {"wr", ATTEST_WINDOW_RIGHT, "windows"},
-    {"softcap", ATTEST_SOFTCAP, "softcap"},
-    {"alibi", ATTEST_ALIBI, "ALiBi"},
-    {"bias", ATTEST_BIAS, "a bias"},
-    {"sink", ATTEST_SINK, "sinks"},
-    {"lse", ATTEST_LSE, "LSE"},
-    {"varlenq", ATTEST_VARLEN_Q, "packed queries"},
-    {"varlenkv", ATTEST_VARLEN_KV, "packed keys"},
-    {"lens", ATTEST_KV_LENGTHS, "key lengths"},
-    {"page", ATTEST_PAGED, "paged keys"},
-    {"invariant", ATTEST_INVARIANT, "the invariant flag"},
+#define FLAG(name, word, title) {word, ATTEST_##name, title},
+#include <attest/flags.def>
+#undef FLAG
 };
 const int cuda_feature_count = COUNT_OF(cuda_features);
 

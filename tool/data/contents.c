@@ -114,7 +114,7 @@ bool contents_special(const struct contents *contents)
 
 static void apply_slopes(int word, struct inputs *inputs, uint64_t seed)
 {
-    for (int64_t h = 0; h < inputs->problem.heads_q && word != SLOPES_LADDER; h++) {
+    for (int64_t h = 0; h < inputs->slope_count && word != SLOPES_LADDER; h++) {
         uint64_t bits = random_bits(seed, STREAM_SLOPE, (uint64_t)h);
         float size = exp2f(-6.0f + 5.0f * (float)(bits >> 40 & 0xff) / 256);
         float sign = word == SLOPES_NEGATIVE || (word == SLOPES_MIXED && h % 2) ? -1 : 1;

@@ -28,7 +28,11 @@ enum stream {
     STREAM_KEYS,
     STREAM_LENGTH,
     STREAM_PAGE,
-    STREAM_STEEP
+    STREAM_STEEP,
+    STREAM_OFFSET,
+    STREAM_START,
+    STREAM_COUNT,
+    STREAM_MASK
 };
 
 /* Elements below which waking other threads takes longer than drawing. */
@@ -189,6 +193,48 @@ static bool take_array(struct maker *maker, void **array, int file, const char *
     return false;
 }
 
+/* How many rows each sequence has, which key is its first, and where its rows stand among the keys. */
+static bool make_places(struct maker *maker)
+{
+    struct inputs *in = maker->in;
+    const attest_problem *problem = &in->problem;
+    const struct {
+        uint64_t flag;
+        int32_t **array;
+        const int32_t **of_layout;
+        int file;
+        const char *name;
+        enum stream stream;
+    } numbers[] = {{ATTEST_Q_LENGTHS, &in->rows, &in->layout.rows, FILE_ROWS, "q-lengths", STREAM_COUNT},
+                   {ATTEST_KV_STARTS, &in->starts, &in->layout.starts, FILE_STARTS, "kv-starts", STREAM_START},
+                   {ATTEST_ROW_OFFSETS, &in->offsets, &in->layout.offsets, FILE_OFFSETS, "row-offsets", STREAM_OFFSET}};
+    for (int n = 0; n < COUNT_OF(numbers); n++) {
+        if (!(problem->flags & numbers[n].flag))
+            continue;
+        if (!take_array(maker, (void **)numbers[n].array, numbers[n].file, numbers[n].name, 'i', 1, &problem->batch))
+            return false;
+        for (int64_t b = 0; b < problem->batch && !given(maker, numbers[n].file); b++) {
+            const int64_t most_rows = in->cu_q ? (int64_t)in->cu_q[b + 1] - in->cu_q[b] : problem->seq_q,
+                          keys = layout_keys(&in->layout, b);
+            const uint64_t bits = random_bits(maker->seed, numbers[n].stream, (uint64_t)b), kind = bits % 8;
+            int64_t value;
+            if (n == 0)
+                value = kind == 0 ? 0 : kind < 4 ? most_rows : random_below(bits >> 3, most_rows);
+            else if (n == 1)
+                value = kind == 0 ? keys : kind < 3 ? 0 : random_below(bits >> 3, keys / 2);
+            else
+                value = kind < 2   ? keys - layout_rows(&in->layout, b)
+                        : kind < 3 ? 0
+                        : kind < 4 ? keys + random_below(bits >> 3, 70)
+                        : kind < 5 ? -1 - random_below(bits >> 3, 70)
+                                   : random_below(bits >> 3, keys);
+            (*numbers[n].array)[b] = (int32_t)value;
+        }
+        *numbers[n].of_layout = *numbers[n].array;
+    }
+    return true;
+}
+
 /* Lengths, tables, slopes and sinks. They come first: where keys lie, and which of them count, depends on them. */
 static bool make_small(struct maker *maker)
 {
@@ -228,6 +274,8 @@ static bool make_small(struct maker *maker)
         }
         in->layout.lengths = in->lengths;
     }
+    if (!make_places(maker))
+        return false;
     if (problem->flags & ATTEST_PAGED && problem->batch > 0) {
         int64_t row = (problem->seq_kv + problem->page_size - 1) / problem->page_size;
         bool overlap = problem->stride_page_table < row;
@@ -241,10 +289,18 @@ static bool make_small(struct maker *maker)
         in->layout.pages = in->pages;
     }
     if (problem->flags & ATTEST_ALIBI) {
-        if (!take_array(maker, (void **)&in->slopes, FILE_ALIBI, "alibi-slopes", 'f', 1, heads))
+        const int64_t step = problem->stride_alibi_slopes, ladders[2] = {problem->batch, step};
+        const bool rows_apart = step >= problem->heads_q;
+        in->slope_count =
+            rows_apart ? problem->batch * step : problem->heads_q + llabs(step) * (problem->batch > 0 ? problem->batch - 1 : 0);
+        if (!take_array(maker, (void **)&in->slopes, FILE_ALIBI, "alibi-slopes", 'f', rows_apart ? 2 : 1,
+                        rows_apart ? ladders
+                        : step     ? &in->slope_count
+                                   : heads))
             return false;
-        for (int64_t h = 0; h < problem->heads_q && !given(maker, FILE_ALIBI); h++)
-            in->slopes[h] = exp2f(-8.0f * (float)(h + 1) / (float)problem->heads_q);
+        for (int64_t n = 0; n < in->slope_count && !given(maker, FILE_ALIBI); n++)
+            in->slopes[n] =
+                exp2f(-8.0f * (float)(n % problem->heads_q + 1) / (float)problem->heads_q) * (n < problem->heads_q ? 1 : 0.75f);
     }
     if (problem->flags & ATTEST_SINK) {
         if (!take_array(maker, (void **)&in->sinks, FILE_SINKS, "sinks", 'f', 1, heads))
@@ -274,6 +330,10 @@ static bool lengths_are_sane(struct maker *maker)
         }
         if (in->lengths && (in->lengths[b] < 0 || in->lengths[b] > longest))
             return refuse(maker, EXIT_USAGE, "kv-lengths must be 0 to seq_kv, or to the length of the packed sequence");
+        if (in->rows && (in->rows[b] < 0 || in->rows[b] > (in->cu_q ? in->cu_q[b + 1] - in->cu_q[b] : problem->seq_q)))
+            return refuse(maker, EXIT_USAGE, "q-lengths must be 0 to seq_q, or to the length of the packed sequence");
+        if (in->starts && (in->starts[b] < 0 || in->starts[b] > layout_keys(&in->layout, b)))
+            return refuse(maker, EXIT_USAGE, "kv-starts must be 0 to the number of keys of the sequence");
         for (int64_t n = 0; in->pages && n * problem->page_size < layout_keys(&in->layout, b); n++) {
             int32_t page = in->pages[b * problem->stride_page_table + n];
             if (page < 0 || page >= problem->page_count)
@@ -336,6 +396,22 @@ static void draw_keys(struct maker *maker, struct buffer *buffer, char tensor, c
     }
 }
 
+/* A quarter of the keys is hidden; those that are not have any other byte. */
+static void draw_mask(struct maker *maker)
+{
+    struct inputs *in = maker->in;
+    const attest_problem *problem = &in->problem;
+    const int64_t *stride = problem->stride_mask;
+    for (int64_t b = 0; b < problem->batch; b++)
+        for (int64_t h = 0; h < problem->heads_q; h++)
+            for (int64_t i = 0; i < layout_rows(&in->layout, b); i++)
+                for (int64_t j = 0; j < layout_keys(&in->layout, b); j++) {
+                    const int64_t at = b * stride[0] + h * stride[1] + i * stride[2] + j * stride[3];
+                    const uint64_t bits = random_bits(maker->seed, STREAM_MASK, (uint64_t)at);
+                    ((uint8_t *)in->mask.at)[at] = bits % 4 == 0 ? 0 : bits % 4 == 1 ? 1 : (uint8_t)(bits >> 8 | 1);
+                }
+}
+
 static void draw_bias(struct maker *maker)
 {
     struct inputs *in = maker->in;
@@ -358,7 +434,7 @@ static void draw_bias(struct maker *maker)
 /* A large tensor: room for it, and its file if there is one. *drawn says whether the caller is to draw it. */
 static bool take_tensor(struct maker *maker, struct buffer *buffer, char tensor, int file, uint32_t dtype, bool *drawn)
 {
-    static const char *const names[] = {"q", "k", "v", "bias"};
+    static const char *const names[] = {[FILE_Q] = "q", [FILE_K] = "k", [FILE_V] = "v", [FILE_BIAS] = "bias", [FILE_MASK] = "mask"};
     struct view view = layout_view(&maker->in->problem, tensor);
     if (!buffer_make(buffer, &maker->in->problem, tensor, dtype, 0))
         return refuse(maker, EXIT_LACKING, "out of memory for the inputs");
@@ -375,10 +451,11 @@ static bool fits_memory(struct maker *maker)
     const attest_problem *problem = &maker->in->problem;
     double bytes = 4.0 * (double)problem->batch * ((double)problem->stride_page_table + 3);
     double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    for (const char *tensor = "qkvolb"; *tensor; tensor++) {
+    for (const char *tensor = "qkvolbm"; *tensor; tensor++) {
         int64_t first, count;
         if (attest_problem_extent(problem, *tensor, &first, &count) == ATTEST_OK)
             bytes += (double)count * (double)element_size(*tensor == 'l'   ? ATTEST_F32
+                                                          : *tensor == 'm' ? ATTEST_U8
                                                           : *tensor == 'b' ? problem->dtype_bias
                                                                            : problem->dtype);
     }
@@ -415,12 +492,24 @@ static bool make_all(struct maker *maker)
         if (drawn)
             draw_bias(maker);
     }
+    if (problem->flags & ATTEST_MASK) {
+        if (!take_tensor(maker, &in->mask, 'm', FILE_MASK, ATTEST_U8, &drawn))
+            return false;
+        if (drawn)
+            draw_mask(maker);
+    }
+    const int64_t step = problem->stride_alibi_slopes;
+    float *slopes = in->slopes && step < 0 && problem->batch > 0 ? in->slopes - (problem->batch - 1) * step : in->slopes;
     in->tensors = (attest_tensors){.size = sizeof in->tensors,
                                    .q = in->q.at,
                                    .k = in->k.at,
                                    .v = in->v.at,
                                    .bias = in->bias.at,
-                                   .alibi_slopes = in->slopes,
+                                   .alibi_slopes = slopes,
+                                   .mask = in->mask.at,
+                                   .row_offsets = in->offsets,
+                                   .kv_starts = in->starts,
+                                   .q_lengths = in->rows,
                                    .sinks = in->sinks,
                                    .cu_seqlens_q = in->cu_q,
                                    .cu_seqlens_kv = in->cu_kv,
@@ -471,6 +560,10 @@ void inputs_free(struct inputs *inputs)
     buffer_free(&inputs->k);
     buffer_free(&inputs->v);
     buffer_free(&inputs->bias);
+    buffer_free(&inputs->mask);
+    free(inputs->offsets);
+    free(inputs->starts);
+    free(inputs->rows);
     free(inputs->slopes);
     free(inputs->sinks);
     free(inputs->cu_q);
@@ -497,14 +590,18 @@ uint64_t digest_bytes(uint64_t digest, const void *data, size_t size)
 uint64_t inputs_digest(const struct inputs *inputs)
 {
     const attest_problem *problem = &inputs->problem;
-    const struct buffer *buffers[] = {&inputs->q, &inputs->k, &inputs->v, &inputs->bias};
+    const struct buffer *buffers[] = {&inputs->q, &inputs->k, &inputs->v, &inputs->bias, &inputs->mask};
+    const int32_t *numbers[] = {inputs->offsets, inputs->starts, inputs->rows};
     size_t batch = (size_t)problem->batch;
     uint64_t digest = 1;
+    for (int i = 0; i < COUNT_OF(numbers); i++)
+        if (numbers[i])
+            digest = digest_bytes(digest, numbers[i], batch * 4);
     for (int i = 0; i < COUNT_OF(buffers); i++)
         if (buffers[i]->base)
             digest = digest_bytes(digest, buffers[i]->base, buffers[i]->bytes);
     if (inputs->slopes)
-        digest = digest_bytes(digest, inputs->slopes, (size_t)problem->heads_q * 4);
+        digest = digest_bytes(digest, inputs->slopes, (size_t)inputs->slope_count * 4);
     if (inputs->sinks)
         digest = digest_bytes(digest, inputs->sinks, (size_t)problem->heads_q * 4);
     if (inputs->cu_q)

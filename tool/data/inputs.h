@@ -18,9 +18,11 @@ struct buffer {
 
 struct inputs {
     attest_problem problem;
-    struct buffer q, k, v, bias;
+    struct buffer q, k, v, bias, mask;
     float *slopes, *sinks;
+    int64_t slope_count; /* numbers in slopes */
     int32_t *cu_q, *cu_kv, *lengths, *pages;
+    int32_t *offsets, *starts, *rows; /* for each sequence: of its rows, its first key, how many rows it has */
     int64_t page_entries;
     attest_tensors tensors; /* all inputs; o and lse are NULL */
     struct layout layout;

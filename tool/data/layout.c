@@ -23,6 +23,8 @@ static int64_t at_most(int64_t value, int64_t high)
 
 int64_t layout_rows(const struct layout *layout, int64_t b)
 {
+    if (layout->rows)
+        return layout->rows[b];
     return has(layout, ATTEST_VARLEN_Q) ? (int64_t)layout->cu_q[b + 1] - layout->cu_q[b] : layout->problem->seq_q;
 }
 
@@ -65,12 +67,14 @@ static void visible_to(const struct layout *layout, int64_t b, int64_t first, in
 {
     const attest_problem *problem = layout->problem;
     int64_t keys = layout_keys(layout, b);
-    int64_t shift = has(layout, ATTEST_BOTTOM_RIGHT) ? keys - layout_rows(layout, b) : 0;
+    int64_t shift = layout->offsets ? layout->offsets[b]
+                    : has(layout, ATTEST_BOTTOM_RIGHT) ? keys - layout_rows(layout, b)
+                                                       : 0;
     int64_t left = has(layout, ATTEST_WINDOW_LEFT) ? at_most(problem->window_left, FAR) : FAR;
     int64_t right = has(layout, ATTEST_WINDOW_RIGHT) ? at_most(problem->window_right, FAR) : FAR;
     if (has(layout, ATTEST_CAUSAL))
         right = at_most(right, 0);
-    *begin = at_least(first + shift - left, 0);
+    *begin = at_least(first + shift - left, layout->starts ? layout->starts[b] : 0);
     *end = at_least(at_most(last + shift + right + 1, keys), *begin);
 }
 
@@ -131,7 +135,7 @@ static struct view view_done(struct view view)
 
 struct view layout_view(const attest_problem *problem, char tensor)
 {
-    const int64_t *stride = NULL;
+    const int64_t *stride = tensor == 'm' ? problem->stride_mask : problem->stride_bias;
     int64_t heads = problem->heads_q, rows = problem->seq_q, total = problem->total_q, inner = 0;
     bool packed = (problem->flags & ATTEST_VARLEN_Q) != 0;
     bool paged = false;
@@ -155,10 +159,10 @@ struct view layout_view(const attest_problem *problem, char tensor)
         paged = (problem->flags & ATTEST_PAGED) != 0;
         break;
     default:
-        view_add(&view, problem->batch, problem->stride_bias[0]);
-        view_add(&view, problem->heads_q, problem->stride_bias[1]);
-        view_add(&view, problem->seq_q, problem->stride_bias[2]);
-        view_add(&view, problem->seq_kv, problem->stride_bias[3]);
+        view_add(&view, problem->batch, stride[0]);
+        view_add(&view, problem->heads_q, stride[1]);
+        view_add(&view, problem->seq_q, stride[2]);
+        view_add(&view, problem->seq_kv, stride[3]);
         return view_done(view);
     }
     if (paged) {
@@ -220,18 +224,20 @@ int64_t view_at(const struct view *view, int64_t index)
 
 size_t element_size(uint32_t dtype)
 {
-    return dtype == ATTEST_F32 ? 4 : 2;
+    return dtype == ATTEST_U8 ? 1 : dtype == ATTEST_F32 ? 4 : 2;
 }
 
 const char *element_name(uint32_t dtype)
 {
-    return dtype == ATTEST_F32 ? "f32" : dtype == ATTEST_F16 ? "f16" : "bf16";
+    return dtype == ATTEST_U8 ? "u8" : dtype == ATTEST_F32 ? "f32" : dtype == ATTEST_F16 ? "f16" : "bf16";
 }
 
 float element_load(const void *base, uint32_t dtype, int64_t at)
 {
     if (dtype == ATTEST_F32)
         return ((const float *)base)[at];
+    if (dtype == ATTEST_U8)
+        return ((const uint8_t *)base)[at];
     uint16_t bits = ((const uint16_t *)base)[at];
     return dtype == ATTEST_F16 ? attest_f16_to_float(bits) : attest_bf16_to_float(bits);
 }
@@ -240,6 +246,8 @@ void element_store(void *base, uint32_t dtype, int64_t at, float value)
 {
     if (dtype == ATTEST_F32)
         ((float *)base)[at] = value;
+    else if (dtype == ATTEST_U8)
+        ((uint8_t *)base)[at] = (uint8_t)value;
     else
         ((uint16_t *)base)[at] = dtype == ATTEST_F16 ? attest_f16_from_float(value) : attest_bf16_from_float(value);
 }

@@ -9,13 +9,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A problem together with the lengths and tables that are data. Pointers of features that are off are NULL. */
+/* A problem together with the lengths and tables that are data. Pointers of features that are off are NULL; where the last
+ * three are, every row, the first key and place 0 are taken. */
 struct layout {
     const attest_problem *problem;
     const int32_t *cu_q;
     const int32_t *cu_kv;
     const int32_t *lengths;
     const int32_t *pages;
+    const int32_t *rows, *starts, *offsets;
 };
 
 /* Rows and keys of sequence b, and the query rows of all sequences and heads together. */
@@ -43,7 +45,7 @@ struct view {
     int64_t stride[4];
 };
 
-/* `tensor` is 'q', 'k', 'v', 'o', 'l' or 'b', as in attest_problem_extent. */
+/* `tensor` is 'q', 'k', 'v', 'o', 'l', 'b' or 'm', as in attest_problem_extent. */
 struct view layout_view(const attest_problem *problem, char tensor);
 int64_t view_count(const struct view *view);
 
@@ -53,7 +55,7 @@ bool layout_distinct(const attest_problem *problem, char tensor);
 /* Offset of the element with the given place in C order. */
 int64_t view_at(const struct view *view, int64_t index);
 
-/* Elements of the three types. */
+/* Elements of the types that a problem sets, and bytes of a mask. */
 size_t element_size(uint32_t dtype);
 const char *element_name(uint32_t dtype);
 float element_load(const void *base, uint32_t dtype, int64_t at);

@@ -126,23 +126,22 @@ static void copy_keys(const struct inputs *from, int64_t sequence, struct inputs
         }
 }
 
-static void copy_bias(const struct inputs *from, int64_t sequence, struct inputs *to)
+/* A bias or a mask, with its strides there and here. */
+static void copy_pairs(const struct buffer *from, const int64_t p[4], int64_t sequence, struct inputs *alone, struct buffer *to,
+                       const int64_t q[4])
 {
-    const attest_problem *p = &from->problem, *q = &to->problem;
-    for (int64_t h = 0; h < p->heads_q; h++)
-        for (int64_t i = 0; i < q->seq_q; i++)
-            for (int64_t j = 0; j < q->seq_kv; j++) {
-                int64_t there = h * q->stride_bias[1] + i * q->stride_bias[2] + j * q->stride_bias[3];
-                int64_t here = sequence * p->stride_bias[0] + h * p->stride_bias[1] + i * p->stride_bias[2] + j * p->stride_bias[3];
-                element_store(to->bias.at, p->dtype_bias, there, element_load(from->bias.at, p->dtype_bias, here));
-            }
+    for (int64_t h = 0; h < alone->problem.heads_q; h++)
+        for (int64_t i = 0; i < alone->problem.seq_q; i++)
+            for (int64_t j = 0; j < alone->problem.seq_kv; j++)
+                element_store(to->at, to->dtype, h * q[1] + i * q[2] + j * q[3],
+                              element_load(from->at, to->dtype, sequence * p[0] + h * p[1] + i * p[2] + j * p[3]));
 }
 
 bool sequence_alone(const struct inputs *inputs, int64_t sequence, struct inputs *alone, char *why, size_t why_size)
 {
     attest_problem problem = inputs->problem;
     enum exit_code code;
-    problem.flags &= ~(ATTEST_VARLEN_Q | ATTEST_VARLEN_KV | ATTEST_KV_LENGTHS | ATTEST_PAGED);
+    problem.flags &= ~(ATTEST_VARLEN_Q | ATTEST_VARLEN_KV | ATTEST_KV_LENGTHS | ATTEST_Q_LENGTHS | ATTEST_PAGED);
     problem.batch = 1;
     problem.seq_q = layout_rows(&inputs->layout, sequence);
     problem.seq_kv = layout_keys(&inputs->layout, sequence);
@@ -153,10 +152,16 @@ bool sequence_alone(const struct inputs *inputs, int64_t sequence, struct inputs
     copy_rows(inputs, sequence, alone);
     copy_keys(inputs, sequence, alone);
     if (problem.flags & ATTEST_BIAS)
-        copy_bias(inputs, sequence, alone);
+        copy_pairs(&inputs->bias, inputs->problem.stride_bias, sequence, alone, &alone->bias, problem.stride_bias);
+    if (problem.flags & ATTEST_MASK)
+        copy_pairs(&inputs->mask, inputs->problem.stride_mask, sequence, alone, &alone->mask, problem.stride_mask);
+    if (alone->offsets)
+        alone->offsets[0] = inputs->offsets[sequence];
+    if (alone->starts)
+        alone->starts[0] = inputs->starts[sequence];
     size_t heads = (size_t)problem.heads_q * sizeof(float);
     if (alone->slopes)
-        memcpy(alone->slopes, inputs->slopes, heads);
+        memcpy(alone->slopes, inputs->tensors.alibi_slopes + sequence * inputs->problem.stride_alibi_slopes, heads);
     if (alone->sinks)
         memcpy(alone->sinks, inputs->sinks, heads);
     return true;

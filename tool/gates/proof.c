@@ -104,10 +104,9 @@ json_t *flag_names(uint64_t flags)
         uint64_t flag;
         const char *name;
     } names[] = {
-        {ATTEST_CAUSAL, "causal"},   {ATTEST_BOTTOM_RIGHT, "br"},     {ATTEST_WINDOW_LEFT, "wl"},     {ATTEST_WINDOW_RIGHT, "wr"},
-        {ATTEST_SOFTCAP, "softcap"}, {ATTEST_ALIBI, "alibi"},         {ATTEST_BIAS, "bias"},          {ATTEST_SINK, "sink"},
-        {ATTEST_LSE, "lse"},         {ATTEST_VARLEN_Q, "varlenq"},    {ATTEST_VARLEN_KV, "varlenkv"}, {ATTEST_KV_LENGTHS, "lens"},
-        {ATTEST_PAGED, "page"},      {ATTEST_INVARIANT, "invariant"},
+#define FLAG(name, word, title) {ATTEST_##name, word},
+#include <attest/flags.def>
+#undef FLAG
     };
     json_t *list = json_array();
     for (int i = 0; i < COUNT_OF(names); i++)

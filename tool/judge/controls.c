@@ -118,6 +118,7 @@ bool controls_run(const struct judge *judge, struct controls *controls, char *wh
             memset(variant.stride_bias, 0, sizeof variant.stride_bias);
             tensors.bias = NULL;
             tensors.alibi_slopes = tensors.sinks = NULL;
+            variant.stride_alibi_slopes = 0;
             break;
         case 2:
             variant.scale = 1;

@@ -351,8 +351,8 @@ static bool measure_spread(struct judge *judge, char *why, size_t why_size)
     attest_problem twice = judge->problem;
     attest_tensors tensors = judge->inputs->tensors;
     struct buffer bias = {0};
-    int64_t heads = twice.heads_q;
-    float *slopes = calloc((size_t)heads + 1, sizeof *slopes);
+    int64_t heads = twice.heads_q, ladders = twice.stride_alibi_slopes ? twice.batch : 1;
+    float *slopes = calloc((size_t)(ladders * heads) + 1, sizeof *slopes);
     bool done = slopes != NULL;
     twice.scale *= 2;
     twice.softcap *= 2;
@@ -361,9 +361,10 @@ static bool measure_spread(struct judge *judge, char *why, size_t why_size)
         twice.flags &= ~ATTEST_SOFTCAP;
     }
     if (done && twice.flags & ATTEST_ALIBI) {
-        for (int64_t h = 0; h < heads; h++)
-            slopes[h] = 2 * tensors.alibi_slopes[h];
+        for (int64_t n = 0; n < ladders * heads; n++)
+            slopes[n] = 2 * tensors.alibi_slopes[n / heads * twice.stride_alibi_slopes + n % heads];
         tensors.alibi_slopes = slopes;
+        twice.stride_alibi_slopes = ladders > 1 ? heads : 0;
     }
     if (done && twice.flags & ATTEST_BIAS) {
         done = copy_buffer(&bias, &judge->inputs->bias, true);

@@ -222,7 +222,10 @@ static bool shows_its_end(const attest_problem *problem, bool most)
 {
     int seen = 0;
     attest_problem one = *problem;
-    one.flags &= ~(ATTEST_VARLEN_Q | ATTEST_VARLEN_KV | ATTEST_KV_LENGTHS | ATTEST_PAGED);
+    if (one.flags & ATTEST_ROW_OFFSETS) /* which are drawn later, and are like this for many sequences */
+        one.flags |= ATTEST_BOTTOM_RIGHT;
+    one.flags &= ~(ATTEST_VARLEN_Q | ATTEST_VARLEN_KV | ATTEST_KV_LENGTHS | ATTEST_PAGED | ATTEST_ROW_OFFSETS | ATTEST_KV_STARTS |
+                   ATTEST_Q_LENGTHS);
     struct layout layout = {.problem = &one};
     for (int n = 0; n < 2; n++) {
         int64_t begin, end;
@@ -236,7 +239,7 @@ static bool shows_its_end(const attest_problem *problem, bool most)
  * large. */
 static void simplify(int row[COVERING_FIELDS], int tries)
 {
-    static const int hiding[] = {FIELD_window_left, FIELD_window_right, FIELD_mask},
+    static const int hiding[] = {FIELD_window_left, FIELD_window_right, FIELD_mask, FIELD_bytes, FIELD_starts, FIELD_counts},
                      wide[] = {FIELD_dim_v, FIELD_bias_type, FIELD_bias_layout, FIELD_bias, FIELD_layout_q, FIELD_layout_o};
     for (int n = 0; n < COUNT_OF(hiding) && tries > TRIES / 4; n++)
         row[hiding[n]] = 0;

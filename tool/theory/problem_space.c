@@ -47,6 +47,7 @@ enum { DIM_V_SAME, DIM_V_SMALLER, DIM_V_LARGER, DIM_V_FEW, DIM_V_OTHER };
 enum { MASK_NONE, MASK_CAUSAL, MASK_CAUSAL_BR, MASK_BR };
 enum { SCALE_DEFAULT, SCALE_ONE, SCALE_NEGATIVE, SCALE_ZERO, SCALE_SMALL, SCALE_LARGE };
 enum { BIAS_NONE, BIAS_SAME, BIAS_F32 };
+enum { ALIBI_BY_SEQUENCE = 2 };
 enum {
     BIAS_FULL,
     BIAS_WIDE_ROWS,
@@ -227,6 +228,8 @@ static bool one_way(int a, int la, int b, int lb)
         return layout_agrees(a, la, b, lb);
     case FIELD_bias_layout:
         return !(b == bias_needs(la) && !has_two(b, lb));
+    case FIELD_bytes:
+        return !(la && b == bias_needs(la - 1) && !has_two(b, lb));
     case FIELD_special:
         return special_agrees(la, b, lb);
     case FIELD_shared:
@@ -390,9 +393,10 @@ static void set_layout(struct dice *dice, int layout, int64_t stride[3], const i
         stride[0] = 0;
 }
 
-static void set_bias_layout(struct dice *dice, int layout, attest_problem *problem)
+/* Of a bias or a mask. */
+static void set_pair_layout(struct dice *dice, int layout, const attest_problem *problem, int64_t stride[4])
 {
-    int64_t *stride = problem->stride_bias, keys = problem->seq_kv, rows = problem->seq_q;
+    int64_t keys = problem->seq_kv, rows = problem->seq_q;
     int64_t key = layout == BIAS_KEY_2 ? 2 + roll(dice, 3) : 1, row = keys * key;
     if (layout == BIAS_WIDE_ROWS)
         row += 1 + roll(dice, 9);
@@ -448,7 +452,11 @@ static void set_strides(struct dice *dice, const int *row, bool padded, attest_p
     if (problem->flags & ATTEST_LSE)
         set_layout(dice, row[FIELD_layout_lse], problem->stride_lse, q, 1, packed_q, false);
     if (problem->flags & ATTEST_BIAS)
-        set_bias_layout(dice, row[FIELD_bias_layout], problem);
+        set_pair_layout(dice, row[FIELD_bias_layout], problem, problem->stride_bias);
+    if (problem->flags & ATTEST_MASK) /* its levels are those of a bias, behind none */
+        set_pair_layout(dice, row[FIELD_bytes] - 1, problem, problem->stride_mask);
+    if (row[FIELD_alibi] == ALIBI_BY_SEQUENCE)
+        problem->stride_alibi_slopes = problem->heads_q + roll(dice, 3);
     if (paged)
         problem->stride_page_table += row[FIELD_pitch] == PITCH_WIDER        ? 1 + roll(dice, 3)
                                       : row[FIELD_pitch] == PITCH_MUCH_WIDER ? 20 + roll(dice, 100)
@@ -457,7 +465,12 @@ static void set_strides(struct dice *dice, const int *row, bool padded, attest_p
 
 static void set_flags(struct dice *dice, const int *row, const struct problem_sizes *asked, attest_problem *problem)
 {
-    static const uint64_t masks[] = {0, ATTEST_CAUSAL, ATTEST_CAUSAL | ATTEST_BOTTOM_RIGHT, ATTEST_BOTTOM_RIGHT};
+    static const uint64_t masks[] = {0,
+                                     ATTEST_CAUSAL,
+                                     ATTEST_CAUSAL | ATTEST_BOTTOM_RIGHT,
+                                     ATTEST_BOTTOM_RIGHT,
+                                     ATTEST_CAUSAL | ATTEST_ROW_OFFSETS,
+                                     ATTEST_ROW_OFFSETS};
     static const uint64_t packings[] = {0, ATTEST_VARLEN_Q, ATTEST_VARLEN_KV, ATTEST_VARLEN_Q | ATTEST_VARLEN_KV};
     int64_t left = draw_whole(dice, FIELD_window_left, row[FIELD_window_left]);
     left = asked->window_left ? asked->window_left : left;
@@ -470,7 +483,8 @@ static void set_flags(struct dice *dice, const int *row, const struct problem_si
                      (row[FIELD_alibi] ? ATTEST_ALIBI : 0) | (row[FIELD_bias_type] ? ATTEST_BIAS : 0) |
                      (row[FIELD_sink] ? ATTEST_SINK : 0) | (row[FIELD_lse] ? ATTEST_LSE : 0) |
                      (row[FIELD_lens] ? ATTEST_KV_LENGTHS : 0) | (row[FIELD_page] || asked->page ? ATTEST_PAGED : 0) |
-                     (row[FIELD_invariant] ? ATTEST_INVARIANT : 0);
+                     (row[FIELD_invariant] ? ATTEST_INVARIANT : 0) | (row[FIELD_bytes] ? ATTEST_MASK : 0) |
+                     (row[FIELD_starts] ? ATTEST_KV_STARTS : 0) | (row[FIELD_counts] ? ATTEST_Q_LENGTHS : 0);
     problem->window_left = left >= 0 ? left : 0;
     problem->window_right = right >= 0 ? right : 0;
     problem->softcap = (float)softcap;
@@ -490,7 +504,7 @@ static void set_flags(struct dice *dice, const int *row, const struct problem_si
 
 static bool is_small(const attest_problem *problem, double most)
 {
-    for (const char *tensor = "qkvob"; *tensor; tensor++) {
+    for (const char *tensor = "qkvobm"; *tensor; tensor++) {
         int64_t first, count;
         if (attest_problem_extent(problem, *tensor, &first, &count) != ATTEST_OK || (double)count > most)
             return false;

@@ -108,7 +108,7 @@ bool same_after_another(struct subject subject, const struct inputs *inputs, con
     if (made && (part == PART_BIAS || part == PART_ALL) && (made = change_buffer(inputs, 'b', kind, seed, &bias)) && bias.base)
         before.bias = bias, inputs_replace(&before, inputs->bias.at, bias.at);
     if (part == PART_HEADS || part == PART_ALL) {
-        if ((slopes = change_heads(inputs->slopes, problem->heads_q)))
+        if ((slopes = change_heads(inputs->slopes, inputs->slope_count)))
             before.slopes = slopes, inputs_replace(&before, inputs->slopes, slopes);
         if ((sinks = change_heads(inputs->sinks, problem->heads_q)))
             before.sinks = sinks, inputs_replace(&before, inputs->sinks, sinks);

@@ -76,7 +76,15 @@ static bool shows_without(struct sample *sample, uint64_t flag)
         variant.softcap = 0;
         break;
     case ATTEST_ALIBI:
+        variant.stride_alibi_slopes = 0;
         tensors.alibi_slopes = NULL;
+        break;
+    case ATTEST_MASK:
+        memset(variant.stride_mask, 0, sizeof variant.stride_mask);
+        tensors.mask = NULL;
+        break;
+    case ATTEST_KV_STARTS:
+        tensors.kv_starts = NULL;
         break;
     case ATTEST_BIAS:
         variant.dtype_bias = 0;
@@ -106,6 +114,8 @@ static const struct {
     {ATTEST_ALIBI, {FIELD_alibi, FIELD_slopes, -1}},
     {ATTEST_BIAS, {FIELD_bias_type, FIELD_bias_layout, FIELD_bias, -1}},
     {ATTEST_CAUSAL, {FIELD_mask, -1}},
+    {ATTEST_MASK, {FIELD_bytes, -1}},
+    {ATTEST_KV_STARTS, {FIELD_starts, -1}},
 };
 
 static bool scores_show(struct sample *sample)
