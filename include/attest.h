@@ -165,7 +165,7 @@ typedef enum attest_dtype { ATTEST_F32 = 1, ATTEST_F16 = 2, ATTEST_BF16 = 3, ATT
  * First keys (ATTEST_KV_STARTS): keys before kv_starts[b] do not exist either, as with left padding. They keep their numbers: n_kv
  * counts them.
  * Row counts (ATTEST_Q_LENGTHS): only the first q_lengths[b] rows of sequence b exist. O and LSE of the others are not written.
- * Kernels that do not take the last three, row offsets or masks refuse them: attest_explain says which do.
+ * No kernel for GPUs takes the last two, row offsets, masks or slopes of each sequence yet: attest_explain says so of each.
  */
 typedef struct attest_problem {
     uint64_t size;       /* sizeof(attest_problem) */

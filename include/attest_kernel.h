@@ -44,6 +44,8 @@ typedef struct attest_task {
     int64_t batch, head_kv;     /* of the sequence and its KV head */
     int64_t q_first, q_count;   /* query rows of the sequence; q_first is its first row in a packed Q, else 0 */
     int64_t kv_first, kv_count; /* keys of the sequence; kv_first is its first key in a packed K and V, else 0 */
+    int64_t kv_start;           /* keys before this one do not exist (ATTEST_KV_STARTS) */
+    int64_t place;              /* of query row 0 among the keys (SEMANTICS 3) */
     int64_t row_begin, row_end; /* rows of this task, row_begin < row_end */
     int64_t key_begin, key_end; /* keys of this task; keys outside belong to other tasks and must not be used */
     float *partial;             /* NULL: write O and LSE. Else write a partial result, row after row: see ATTEST_PARTIAL_EXTRA */
@@ -56,7 +58,7 @@ enum { ATTEST_PARTIAL_EXTRA = 2 };
 
 /* ---------------------------------------------------------------------------------------------------------- kernel -- */
 
-enum { ATTEST_KERNEL_ABI = 1 };
+enum { ATTEST_KERNEL_ABI = 2 };
 
 /* Bits of `dtypes`. */
 enum { ATTEST_TAKES_F32 = 1 << ATTEST_F32, ATTEST_TAKES_F16 = 1 << ATTEST_F16, ATTEST_TAKES_BF16 = 1 << ATTEST_BF16 };
@@ -183,10 +185,11 @@ static inline bool attest_has(const attest_problem *problem, uint64_t flag)
 /* One row of a task. */
 typedef struct attest_row {
     const void *q;
-    const void *bias; /* element of key 0, or NULL; the bias of key j is stride_bias[3] * j elements further */
+    const void *bias;    /* element of key 0, or NULL; the bias of key j is stride_bias[3] * j elements further */
+    const uint8_t *mask; /* likewise, with stride_mask[3]: 0 hides a key */
     void *o;
     float *lse;     /* or NULL */
-    int32_t lo, hi; /* keys of the task that masks by position let the row see: lo <= j < hi; lo == hi == 0 if none */
+    int32_t lo, hi; /* keys of the task that lengths and masks by position let the row see: lo <= j < hi; lo == hi == 0 if none */
     int32_t place;  /* the row's place among the keys (SEMANTICS 3), for ALiBi */
     float slope;    /* of ALiBi, or 0 */
     float sink;     /* or 0 */
@@ -200,7 +203,7 @@ static inline int32_t attest_clamp(int64_t x, int64_t low, int64_t high)
 /* SEMANTICS 3: the place of query row i among the keys. */
 static inline int64_t attest_row_place(const attest_task *task, int64_t i)
 {
-    return attest_has(task->problem, ATTEST_BOTTOM_RIGHT) ? i + task->kv_count - task->q_count : i;
+    return i + task->place;
 }
 
 /* Keys lo <= j < hi of the sequence are those that masks by position leave to query row i; none if lo >= hi. */
@@ -208,7 +211,7 @@ static inline void attest_row_visible(const attest_task *task, int64_t i, int64_
 {
     const attest_problem *p = task->problem;
     int64_t place = attest_row_place(task, i);
-    *lo = 0;
+    *lo = task->kv_start;
     *hi = task->kv_count;
     if (attest_has(p, ATTEST_CAUSAL) && place + 1 < *hi)
         *hi = place + 1;
@@ -235,8 +238,10 @@ static inline attest_row attest_row_get(const attest_task *task, int64_t r)
     if (attest_has(p, ATTEST_BIAS))
         row.bias =
             attest_element(t->bias, task->batch * p->stride_bias[0] + h * p->stride_bias[1] + i * p->stride_bias[2], p->dtype_bias);
+    if (attest_has(p, ATTEST_MASK))
+        row.mask = t->mask + task->batch * p->stride_mask[0] + h * p->stride_mask[1] + i * p->stride_mask[2];
     if (attest_has(p, ATTEST_ALIBI))
-        row.slope = t->alibi_slopes[h];
+        row.slope = t->alibi_slopes[task->batch * p->stride_alibi_slopes + h];
     if (attest_has(p, ATTEST_SINK))
         row.sink = t->sinks[h];
 
@@ -248,6 +253,20 @@ static inline attest_row attest_row_get(const attest_task *task, int64_t r)
     if (row.lo >= row.hi)
         row.lo = row.hi = 0;
     return row;
+}
+
+/* Adds to live[n] what the mask of a row has for key first + n, for keys of that stretch that its place lets it see: 0 stays where no row
+ * sees a key. */
+static inline void attest_mask_live(const attest_problem *p, const uint8_t *mask, int64_t lo, int64_t hi, int64_t first,
+                                    int64_t count, uint8_t *live)
+{
+    const int64_t stride = p->stride_mask[3], from = lo > first ? lo - first : 0, to = hi - first < count ? hi - first : count;
+    if (stride == 1)
+        for (int64_t n = from; n < to; n++)
+            live[n] |= mask[first + n];
+    else
+        for (int64_t n = from; n < to; n++)
+            live[n] |= mask[(first + n) * stride];
 }
 
 /* How a row ends: O is its unnormalised sum times `factor`. */

@@ -87,23 +87,13 @@ attest_status attest_kernel_get(size_t index, attest_kernel_info *info)
 
 /* ---- refusals -------------------------------------------------------------------------------------------------------------- */
 
-attest_status flags_refusal(uint64_t refuses, const attest_problem *p, struct text why)
-{
-    const uint64_t unknown = ATTEST_ROW_OFFSETS | ATTEST_KV_STARTS | ATTEST_Q_LENGTHS | ATTEST_MASK,
-                   refused = p->flags & (refuses | unknown);
-    if (refused)
-        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it does not take %s", flag_title(refused));
-    if (p->stride_alibi_slopes)
-        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it does not take slopes of each sequence (stride_alibi_slopes is not 0)");
-    return ATTEST_OK;
-}
-
 static attest_status refusal_cpu(const attest_cpu_kernel *code, unsigned features, const attest_problem *p, struct text why)
 {
     unsigned needs;
     if (!(code->dtypes >> p->dtype & 1))
         return fail(why, ATTEST_ERROR_UNSUPPORTED, "it does not take %s", dtype_name(p->dtype));
-    TRY(flags_refusal(code->refuses, p, why));
+    if (p->flags & code->refuses)
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it does not take %s", flag_title(p->flags & code->refuses));
     feature_find(code->needs, &needs);
     if (needs & ~features)
         return fail(why, ATTEST_ERROR_UNAVAILABLE, "it needs %s, which %s", code->needs,

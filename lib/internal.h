@@ -81,10 +81,6 @@ const char *dtype_name(uint32_t dtype);
 
 /* The title of the lowest of these flags, to complete "it does not take ...". */
 const char *flag_title(uint64_t flags);
-
-/* Whether a kernel that refuses these flags takes the problem; with the sentence if not. Version 1 of the interfaces of kernels has no row
- * offsets, first keys, row counts, masks and slopes by sequence. */
-attest_status flags_refusal(uint64_t refuses, const attest_problem *p, struct text why);
 attest_status problem_read(attest_problem *own, const attest_problem *theirs, struct text why);
 void problem_pack_bshd(attest_problem *p); /* the dense tensors as [batch, row, head, dim], the others packed */
 

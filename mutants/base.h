@@ -290,6 +290,8 @@ static bool score_row(const struct tile *tile, const attest_task *task, int64_t 
         int64_t j = first + n;
         bool biased = row->bias && j >= row->lo && j < row->hi;
         seen[n] = SEES(task, row, j, biased ? BIAS(p, row, j) : 0);
+        if (row->mask && j >= row->lo && j < row->hi && !row->mask[j * p->stride_mask[3]])
+            seen[n] = false;
         any = any || seen[n];
         if (seen[n])
             s[n] = MODIFY(p, row, j, s[n] * (real)SCALE(p));

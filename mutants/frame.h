@@ -34,9 +34,11 @@
 static void compute_task(const attest_task *task, void *scratch);
 static size_t scratch_bytes(const attest_problem *p, int64_t rows);
 
-/* A key that a bias of -inf hides. */
+/* A key that the mask hides, or a bias of -inf. */
 static inline __attribute__((unused)) bool is_hidden(const attest_problem *p, const attest_row *row, int64_t j)
 {
+    if (row->mask && !row->mask[p->stride_mask[3] * j])
+        return true;
     return row->bias && attest_load(row->bias, p->dtype_bias, p->stride_bias[3] * j) == -INFINITY;
 }
 

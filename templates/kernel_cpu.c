@@ -147,7 +147,7 @@ const attest_cpu_kernel *attest_cpu_kernel_entry(void)
     static const attest_cpu_kernel table = {
         .abi = ATTEST_KERNEL_ABI,
         .dtypes = ATTEST_TAKES_F32 | ATTEST_TAKES_F16 | ATTEST_TAKES_BF16,
-        .refuses = ATTEST_SOFTCAP | ATTEST_ALIBI | ATTEST_BIAS,
+        .refuses = ATTEST_SOFTCAP | ATTEST_ALIBI | ATTEST_BIAS | ATTEST_MASK,
         .name = "kernel_cpu",
         .needs = "",
         .summary = "plain C, 32 keys at a time",

@@ -28,7 +28,7 @@ struct matrix {
 
 static bool matrix_takes(const attest_problem *p)
 {
-    return p->dim % UNIT == 0 && p->dim_v % UNIT == 0;
+    return p->dim % UNIT == 0 && p->dim_v % UNIT == 0 && !has(p, ATTEST_MASK);
 }
 
 static struct matrix *matrix_of(const struct decode *x)

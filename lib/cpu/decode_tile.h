@@ -187,7 +187,10 @@ DECODE_INLINE void decode_accumulate(float *o, int64_t ldo, float s[][DECODE_KEY
         accumulate_slice(o, ldo, s, v, keys, d, dim - d, rows, 1, ahead, part, parts, dtype);
 }
 
-/* Softcap, ALiBi, bias and mask for one row; `key` is the number of the first key and `padded` a multiple of LANES. */
+/* What can hide any key from any row. */
+#define PICKING (ATTEST_BIAS | ATTEST_MASK)
+
+/* Softcap, ALiBi, bias and masks for one row; `key` is the number of the first key and `padded` a multiple of LANES. */
 static void decode_modify(struct decode *x, int64_t r, int64_t key, int64_t keys, int64_t padded)
 {
     const attest_problem *p = x->task->problem;
@@ -203,13 +206,17 @@ static void decode_modify(struct decode *x, int64_t r, int64_t key, int64_t keys
             score = vf_mul(vf_set1(p->softcap * unit), vf_tanh(score));
         if (has(p, ATTEST_ALIBI))
             score = vf_sub(score, vf_mul(vf_set1(row->slope * unit), vf_abs(vf_from_int(vi_sub(vi_set1(row->place), j)))));
-        if (has(p, ATTEST_BIAS)) {
+        if (has(p, PICKING)) {
             float bias[LANES];
             for (int i = 0; i < LANES; i++) {
+                const int64_t one_key = key + n + i;
                 float one[LANES] = {-INFINITY};
                 /* A key that the row cannot see by its place is not live for it, whatever its bias. */
-                if (key + n + i >= row->lo && key + n + i < hi)
-                    vf_store(one, vf_from_some(row->bias, (key + n + i) * p->stride_bias[3], p->dtype_bias, 1));
+                const bool seen = one_key >= row->lo && one_key < hi && (!row->mask || row->mask[one_key * p->stride_mask[3]]);
+                if (seen && row->bias)
+                    vf_store(one, vf_from_some(row->bias, one_key * p->stride_bias[3], p->dtype_bias, 1));
+                else if (seen)
+                    one[0] = 0;
                 bias[i] = one[0];
                 x->live[n + i] = x->live[n + i] || bias[i] != -INFINITY;
             }
@@ -223,7 +230,7 @@ static void decode_modify(struct decode *x, int64_t r, int64_t key, int64_t keys
 /* Whether that leaves the scores of keys first .. end as they are: the row sees all of them, and they are whole vectors. */
 static bool is_plain(const struct decode *x, int64_t r, int64_t first, int64_t end)
 {
-    return !(x->task->problem->flags & (ATTEST_SOFTCAP | ATTEST_ALIBI | ATTEST_BIAS)) && (end - first) % LANES == 0 &&
+    return !(x->task->problem->flags & (ATTEST_SOFTCAP | ATTEST_ALIBI | PICKING)) && (end - first) % LANES == 0 &&
            x->row[r].lo <= first && end <= x->row[r].hi;
 }
 
@@ -320,7 +327,7 @@ DECODE_INLINE void decode_block(struct decode *x, int64_t first, int64_t end, co
         to = run_end(x, j, end);
         dots_of(x, j - first, j, to, dtype);
     }
-    memset(x->live, !has(p, ATTEST_BIAS), sizeof x->live);
+    memset(x->live, !has(p, PICKING), sizeof x->live);
     for (int64_t r = 0; r < x->rows; r++) {
         for (int64_t n = keys; n < padded; n++) /* hidden by the mask */
             x->s[r][n] = 0;
@@ -332,14 +339,17 @@ DECODE_INLINE void decode_block(struct decode *x, int64_t first, int64_t end, co
         matrix_values(x, first, end);
     for (int64_t j = first, to; j < end && !matrix; j = to) {
         to = run_end(x, j, end);
-        if (!has(p, ATTEST_BIAS)) {
+        if (!has(p, PICKING)) {
             values_of(x, j - first, j, to, dtype);
             continue;
         }
-        /* A key that the bias hides from all rows must not touch the result even if its value is NaN. */
-        for (int64_t n = j; n < to; n++)
+        /* A key that is hidden from all rows must not touch the result even if its value is NaN: stretches of the others. */
+        for (int64_t n = j, stop; n < to; n = stop) {
+            for (stop = n + 1; stop < to && x->live[stop - first] == x->live[n - first]; stop++)
+                ;
             if (x->live[n - first])
-                values_of(x, n - first, n, n + 1, dtype);
+                values_of(x, n - first, n, stop, dtype);
+        }
     }
 }
 

@@ -13,8 +13,24 @@ INLINE vi lane_keys(int64_t key, int half)
     return vi_add(in_step, vi_set1((int32_t)key + half * 4));
 }
 
-/* Softcap, ALiBi and masks on the scores of one row with half the keys of a step. */
-INLINE vf modified(const struct tile *tile, vf x, int64_t r, vi key)
+/* Keys of a step, from `key` on, that the mask of bytes leaves to row r. */
+INLINE __mmask32 unmasked_keys(const struct tile *tile, int64_t r, int64_t key)
+{
+    const int64_t stride = tile->task->problem->stride_mask[3];
+    const uint8_t *mask = tile->row[r].mask + key * stride;
+    __mmask32 some = seen_keys(tile, r, key), left = 0;
+    if (stride == 1) {
+        __m256i bytes = _mm256_maskz_loadu_epi8(some, mask);
+        return _mm256_test_epi8_mask(bytes, bytes);
+    }
+    for (int n = 0; n < STEP_KEYS; n++)
+        if (some >> n & 1 && mask[n * stride])
+            left |= (__mmask32)1 << n;
+    return left;
+}
+
+/* Softcap, ALiBi and masks on the scores of one row with half the keys of a step; `left` is what a mask of bytes leaves of the step. */
+INLINE vf modified(const struct tile *tile, vf x, int64_t r, vi key, int half, __mmask32 left)
 {
     const attest_problem *p = tile->task->problem;
     const attest_row *row = &tile->row[r];
@@ -27,6 +43,7 @@ INLINE vf modified(const struct tile *tile, vf x, int64_t r, vi key)
                                  vf_abs(vf_from_int(vi_sub(vi_set1(row->place), key)))));
     }
     vm gone = vm_or(vm_greater(vi_set1(tile->lo[r]), key), vm_greater(vi_add(key, vi_set1(1)), vi_set1(tile->hi[r])));
+    gone = vm_or(gone, (vm)~lanes_of_half(left, half));
     return vf_select(gone, vf_set1(-INFINITY), x);
 }
 
@@ -36,13 +53,15 @@ INLINE void exact_row(struct tile *tile, int64_t r, int64_t key, int64_t steps, 
 {
     float *s = tile->s + r % MICRO_ROWS * STEP_KEYS, *p = tile->p + r % MICRO_ROWS * SIDE;
     vf top = vf_set1(-INFINITY), sum = vf_zero(), sum_odd = vf_zero();
-    for (int64_t n = 0; n < steps; n++)
+    for (int64_t n = 0; n < steps; n++) {
+        const __mmask32 left = tile->row[r].mask ? unmasked_keys(tile, r, key + n * STEP_KEYS) : 0xffffffffu;
         for (int half = 0; half < 2; half++) {
             float *at = s + n * STEP_KEYS * MICRO_ROWS + half * SIDE;
-            vf x = modified(tile, vf_load(at), r, lane_keys(key + n * STEP_KEYS, half));
+            vf x = modified(tile, vf_load(at), r, lane_keys(key + n * STEP_KEYS, half), half, left);
             vf_store(at, x);
             top = vf_max(top, x);
         }
+    }
     float before = tile->m[r], block = vf_top(top), now = before > block ? before : block;
     vf shift = vf_set1(now == -INFINITY ? 0 : now); /* a row that has seen nothing yet */
     const __m512i in_order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);

@@ -56,12 +56,8 @@ INLINE vf quick_tops(const struct tile *tile, const float *s, int64_t row, int64
     for (int i = 0; i < LANES; i++) {
         __mmask32 seen = masked ? seen_keys(tile, row + i, key) : 0xffffffffu;
         top[i] = vf_set1(-INFINITY);
-        for (int half = 0; half < 2; half++) { /* which lanes: see prepare_k */
-            uint32_t lanes = seen >> 4 * half & 0x0f0f0f0f;
-            lanes = (lanes | lanes >> 4) & 0x00ff00ff;
-            lanes = (lanes | lanes >> 8) & 0xffff;
-            top[i] = _mm512_mask_max_ps(top[i], (__mmask16)lanes, top[i], vf_load(s + i * STEP_KEYS + half * SIDE));
-        }
+        for (int half = 0; half < 2; half++)
+            top[i] = _mm512_mask_max_ps(top[i], lanes_of_half(seen, half), top[i], vf_load(s + i * STEP_KEYS + half * SIDE));
     }
     vf_transpose(top);
 #pragma GCC unroll 4

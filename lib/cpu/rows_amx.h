@@ -24,6 +24,8 @@ static attest_row next_row(const attest_problem *p, attest_row row)
     row.o = (char *)row.o + p->stride_o[2] * (p->dtype_o == ATTEST_F32 ? 4 : 2);
     if (row.lse)
         row.lse += p->stride_lse[2];
+    if (row.mask)
+        row.mask += p->stride_mask[2];
     return row;
 }
 
@@ -114,7 +116,7 @@ static void micro_tile(struct tile *tile, int64_t row, int64_t from, int64_t to)
     if (first >= end)
         return;
     MEMORY_IS_WRITTEN();
-    if (!tile->rough || tile->modify || has(tile->task->problem, ATTEST_SINK) || !is_tame(tile, row))
+    if (!tile->rough || tile->modify || has(tile->task->problem, ATTEST_SINK | ATTEST_MASK) || !is_tame(tile, row))
         exact_rows(tile, row, first, end, rows > SIDE ? 2 : 1);
     else if (rows > SIDE)
         quick_rows(tile, row, first, end, all_lo, all_hi, 2);

@@ -1,7 +1,7 @@
 /*
  * rows_tile.h - flash attention with the query rows in vector lanes: the prefill path of every CPU kernel but AMX.
  *
- * Contract: any problem (with PAIR 2: without a bias, whose -inf may hide one key of a pair); any row count. Included once by each
+ * Contract: any problem (with PAIR 2: without a bias); any row count. Included once by each
  * kernel file, behind its vocabulary (vec_*.h, vec_math.h) and these:
  *     TILE_VECS, TILE_KEYS    vectors of rows and keys whose accumulators fit the registers together
  *     PAIR                    1: an operand is a float32. 2: it is a pair of bf16 that vf_step multiplies and adds in one instruction
@@ -185,11 +185,28 @@ static void pack_k(struct tile *tile, struct span span)
     }
 }
 
+#if PAIR == 2
+/* V of a key that the mask hides from all rows is zeros: one key of a pair cannot be left out of the product, and it may be NaN. */
+static void leave_hidden_out(struct tile *tile, struct span span)
+{
+    uint8_t live[BLOCK_KEYS] = {0};
+    for (int64_t r = 0; r < tile->rows; r++)
+        attest_mask_live(tile->task->problem, tile->row[r].mask, tile->lo[r], tile->hi[r], span.first, span.end - span.first, live);
+    for (int64_t n = 0; n < span.end - span.first; n++)
+        if (!live[n])
+            tile->key[n] = NULL;
+}
+#endif
+
 /* V in panels of TILE_KEYS columns, so that the product with P reads it front to back. */
 static void pack_v(struct tile *tile, struct span span)
 {
     const attest_problem *p = tile->task->problem;
     attest_key_pointers(tile->task, true, span.first, span.end - span.first, tile->key);
+#if PAIR == 2
+    if (has(p, ATTEST_MASK))
+        leave_hidden_out(tile, span);
+#endif
     for (int64_t j = span.from; j < span.to; j += PAIR) {
         float *row = tile->temp;
 #if PAIR == 2
@@ -315,6 +332,29 @@ static void bias_block(const struct tile *tile, int64_t row, int64_t key, int64_
     vf_transpose(out);
 }
 
+/* The same of the mask: -inf where it hides a key, else 0. Behind the last key, where blocks are filled up, it has nothing. */
+static void mask_block(const struct tile *tile, int64_t row, int64_t key, int64_t keys, vf out[LANES])
+{
+    const int64_t stride = tile->task->problem->stride_mask[3], there = tile->task->kv_count - key;
+    if (keys > there)
+        keys = there;
+    for (int i = 0; i < LANES; i++) {
+        float hidden[LANES] = {0};
+        out[i] = vf_set1(-INFINITY); /* a lane that is no row sees nothing */
+        if (row + i >= tile->rows)
+            continue;
+        const uint8_t *at = tile->row[row + i].mask + key * stride;
+        if (stride == 1 && keys == LANES)
+            for (int n = 0; n < LANES; n++)
+                hidden[n] = at[n] ? 0 : -INFINITY;
+        else
+            for (int64_t n = 0; n < keys; n++)
+                hidden[n] = at[n * stride] ? 0 : -INFINITY;
+        out[i] = vf_load(hidden);
+    }
+    vf_transpose(out);
+}
+
 /* Lanes of a vector of rows that do not see key j. */
 INLINE vm unseen(const struct tile *tile, int64_t row, int64_t j)
 {
@@ -335,7 +375,7 @@ INLINE void mask(const struct tile *tile, int64_t row, int64_t key, int64_t firs
 }
 
 /* Softcap, ALiBi, bias and masks on s [keys][MICRO_ROWS] for one vector of rows; returns the maximum over the keys. `key` is the
- * number of the first key; live[j] becomes true where some lane sees key j, and that only matters with a bias. */
+ * number of the first key; live[j] becomes true where some lane sees key j, and that only matters with a bias or a mask of bytes. */
 static vf modify(const struct tile *tile, int64_t row, float *s, int64_t key, int64_t keys, bool *live)
 {
     vf top = vf_set1(-INFINITY);
@@ -346,9 +386,11 @@ static vf modify(const struct tile *tile, int64_t row, float *s, int64_t key, in
     const vi place = vi_load(tile->place + row);
     for (int64_t chunk = 0; chunk < keys; chunk += LANES) {
         int64_t count = keys - chunk < LANES ? keys - chunk : LANES;
-        vf bias[LANES];
+        vf bias[LANES], hidden[LANES];
         if (has(p, ATTEST_BIAS))
             bias_block(tile, row, key + chunk, count, bias);
+        if (has(p, ATTEST_MASK))
+            mask_block(tile, row, key + chunk, count, hidden);
         for (int64_t n = 0; n < count; n++) {
             int32_t j = (int32_t)(key + chunk + n);
             float *at = s + (chunk + n) * MICRO_ROWS;
@@ -362,6 +404,8 @@ static vf modify(const struct tile *tile, int64_t row, float *s, int64_t key, in
                 gone = vm_or(gone, vm_equal(bias[n], invisible));
                 x = vf_add(x, bias[n]);
             }
+            if (has(p, ATTEST_MASK))
+                gone = vm_or(gone, vm_equal(hidden[n], invisible));
             x = vf_select(gone, invisible, x);
             live[chunk + n] = live[chunk + n] || !vm_all(gone);
             vf_store(at, x);
@@ -444,7 +488,7 @@ INLINE void micro_tile(const struct tile *tile, int64_t row, struct block block,
     }
 
     /* A key that no lane sees must not touch the result even if its value is NaN. Masks by position cut such keys off at the
-     * ends of the block; a bias can hide any key, so the product runs over the stretches between those. */
+     * ends of the block; a bias or a mask of bytes can hide any key, so the product runs over the stretches between those. */
     float *o = tile->o + row * tile->dim_o;
     for (int64_t first = 0, end; first < block.keys; first = end) {
         for (end = first + KEY_ALIGN; end < block.keys && (live[end] == live[first] || KEY_ALIGN > 1); end += KEY_ALIGN)
@@ -557,7 +601,7 @@ static void rows_tile(const attest_task *task, void *scratch)
     struct tile tile = {.task = task, .rows = task->row_end - task->row_begin, .natural = scores_are_natural(p)};
     tile_carve(&tile, p, tile.rows, scratch);
     tile.unit_scale = score_scale(p);
-    tile.modify = has(p, ATTEST_SOFTCAP) || has(p, ATTEST_ALIBI) || has(p, ATTEST_BIAS);
+    tile.modify = has(p, ATTEST_SOFTCAP | ATTEST_ALIBI | ATTEST_BIAS | ATTEST_MASK);
     if (PAIR == 2 && tile.unit_scale <= 0) /* the maximum of unscaled scores is then not that of the scores */
         tile.modify = true;
     tile.quick = PAIR == 1 ? !tile.natural : p->dtype_o == ATTEST_BF16 && !has(p, ATTEST_LSE) && !task->partial;

@@ -42,7 +42,7 @@ static struct layout layout_get(const struct attest_plan *plan)
     struct layout x = {.group = p->heads_q / p->heads_kv, .tile_rows = plan->tile_rows};
     int64_t rows = p->seq_q * x.group, most_rows = x.tile_rows;
     x.slots = ceil_div(rows, x.tile_rows);
-    if (is_split(has(p, ATTEST_VARLEN_Q) && rows ? 1 : rows, p->seq_kv)) {
+    if (is_split(has(p, ATTEST_VARLEN_Q | ATTEST_Q_LENGTHS) && rows ? 1 : rows, p->seq_kv)) {
         x.pieces = ceil_div(p->seq_kv, SPLIT_KEYS);
         x.partial_rows = rows < SPLIT_ROWS ? rows : SPLIT_ROWS;
         if (x.slots < x.pieces)
@@ -139,6 +139,8 @@ static attest_task task_of(const struct job *job, int64_t head)
         .q_count = seq.q_len,
         .kv_first = seq.kv_row,
         .kv_count = seq.kv_len,
+        .kv_start = seq.kv_first,
+        .place = seq.place,
         .row_end = seq.q_len * job->layout.group,
         .key_end = seq.kv_len,
     };

@@ -170,6 +170,22 @@ static __m512i prepare_v(const attest_problem *p, float *v, int64_t step, const 
     return bottom;
 }
 
+/* Keys of the block that the mask hides from all rows of the head. */
+static void leave_hidden_out(const attest_task *task, const void **key, const void **value)
+{
+    const attest_problem *p = task->problem;
+    const int64_t group = p->heads_q / p->heads_kv;
+    uint8_t live[BLOCK_KEYS] = {0};
+    for (int64_t r = 0; r < task->q_count * group; r++) {
+        int64_t lo, hi;
+        attest_row_visible(task, r / group, &lo, &hi);
+        attest_mask_live(p, attest_row_get(task, r).mask, lo, hi, task->key_begin, task->key_end - task->key_begin, live);
+    }
+    for (int64_t j = 0; j < BLOCK_KEYS; j++)
+        if (!live[j])
+            key[j] = value[j] = NULL;
+}
+
 /* Keys key_begin .. key_end of a task, at most a block. */
 static void prepare_block(const attest_task *task, struct prepared to)
 {
@@ -185,6 +201,8 @@ static void prepare_block(const attest_task *task, struct prepared to)
         if (at < first || at >= end || at >= task->key_end)
             key[j] = value[j] = NULL;
     }
+    if (has(p, ATTEST_MASK))
+        leave_hidden_out(task, key, value);
     __m512i top = _mm512_setzero_si512(), bottom = _mm512_set1_epi16(-1);
     for (int64_t j = task->key_begin; j < task->key_end; j += STEP_KEYS) {
         top = prepare_k(to.k + j / STEP_KEYS * k_floats(p), key + (j - task->key_begin), p->dim, top);
@@ -357,6 +375,14 @@ INLINE void pv_columns(float *o, int64_t o_half, const float *p, const float *v,
 static inline __mmask32 seen_keys(const struct tile *tile, int64_t row, int64_t key)
 {
     return first_lanes(tile->hi[row] - key) & ~first_lanes(tile->lo[row] - key);
+}
+
+/* Of keys of a step, the lanes of its first or second tile of scores: see prepare_k. */
+static inline __mmask16 lanes_of_half(__mmask32 keys, int half)
+{
+    uint32_t lanes = keys >> 4 * half & 0x0f0f0f0f;
+    lanes = (lanes | lanes >> 4) & 0x00ff00ff;
+    return (__mmask16)((lanes | lanes >> 8) & 0xffff);
 }
 
 static float *o_tiles(const struct tile *tile, int64_t row)

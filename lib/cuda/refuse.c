@@ -167,6 +167,18 @@ static const attest_cuda_image *choose_image(const struct gpu *gpu, const attest
 
 /* ---- problems -------------------------------------------------------------------------------------------------------------- */
 
+/* Version 1 of the interface has no row offsets, first keys, row counts, masks and slopes of each sequence. */
+static attest_status flags_refusal(uint64_t refuses, const attest_problem *p, struct text why)
+{
+    const uint64_t unknown = ATTEST_ROW_OFFSETS | ATTEST_KV_STARTS | ATTEST_Q_LENGTHS | ATTEST_MASK,
+                   refused = p->flags & (refuses | unknown);
+    if (refused)
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it does not take %s", flag_title(refused));
+    if (p->stride_alibi_slopes)
+        return fail(why, ATTEST_ERROR_UNSUPPORTED, "it does not take slopes of each sequence (stride_alibi_slopes is not 0)");
+    return ATTEST_OK;
+}
+
 /* Blocks in the second and third dimension of a grid. */
 enum { GRID_MOST = 65535 };
 

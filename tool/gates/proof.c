@@ -247,9 +247,21 @@ static bool open_other(struct proof *proof, const char *word, char *why, size_t 
     return good;
 }
 
+/* Whether the image that won was built for another version of attest_kernel.h, and so cannot run beside the candidate. */
+static bool is_of_another_abi(const char *image)
+{
+    const struct executor_spec spec = {.image = image, .threads = 1, .guard = GUARD_BANDS};
+    struct execution execution;
+    struct executor *executor = executor_open(&spec, &execution);
+    if (executor)
+        executor_close(executor, NULL);
+    return !executor && execution.end == EXECUTION_INVALID && strstr(execution.sentence, "kernel.abi is ");
+}
+
 /* Who is to be beaten: --vs; for a kernel of the library the reigning champion of its class, if there is one; for a kernel from
  * elsewhere what the library would choose, problem by problem. A champion is not timed against itself unless it has changed, and
- * then against the image that won, if that was kept, else against the champion before it. */
+ * then against the image that won, if that was kept, else against the champion before it. With a new version of the kernel ABI it goes on
+ * reigning unopposed: the image that won does not run any more (bench/turns times two libraries). */
 static bool find_opponent(struct proof *proof, struct store *store, char *why, size_t why_size)
 {
     struct session *session = proof->session;
@@ -274,6 +286,14 @@ static bool find_opponent(struct proof *proof, struct store *store, char *why, s
     } else if (champion && image && store &&
                strcmp(image, json_string_value(json_object_get(proof->candidate.facts, "image"))) != 0) {
         opponent->image = store_artefact(store, image);
+        if (opponent->image && proof->candidate.kind == CANDIDATE_SHIPPED && !proof->candidate.cuda &&
+            is_of_another_abi(opponent->image)) {
+            free(opponent->image);
+            opponent->image = NULL;
+            proof->reigns = true;
+            json_decref(statements);
+            return true;
+        }
         const char *before = champion_before(statements, class, problem_class(proof), champion);
         if (opponent->image)
             opponent->name = strdup(champion);

@@ -115,7 +115,7 @@ bool same_after_another(struct subject subject, const struct inputs *inputs, con
     }
     if (inputs->lengths && part == PART_LENGTHS && (lengths = malloc((size_t)problem->batch * sizeof *lengths + 1))) {
         for (int64_t b = 0; b < problem->batch; b++)
-            lengths[b] = inputs->lengths[b] / 2;
+            lengths[b] = inputs->starts && inputs->starts[b] > inputs->lengths[b] / 2 ? inputs->starts[b] : inputs->lengths[b] / 2;
         before.lengths = lengths, inputs_replace(&before, inputs->lengths, lengths);
     }
     if (made) {

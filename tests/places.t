@@ -1,0 +1,2 @@
+#!/bin/sh
+exec "${BUILD:-build}/tests/test_places"
