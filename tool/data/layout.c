@@ -67,9 +67,7 @@ static void visible_to(const struct layout *layout, int64_t b, int64_t first, in
 {
     const attest_problem *problem = layout->problem;
     int64_t keys = layout_keys(layout, b);
-    int64_t shift = layout->offsets ? layout->offsets[b]
-                    : has(layout, ATTEST_BOTTOM_RIGHT) ? keys - layout_rows(layout, b)
-                                                       : 0;
+    int64_t shift = layout->offsets ? layout->offsets[b] : has(layout, ATTEST_BOTTOM_RIGHT) ? keys - layout_rows(layout, b) : 0;
     int64_t left = has(layout, ATTEST_WINDOW_LEFT) ? at_most(problem->window_left, FAR) : FAR;
     int64_t right = has(layout, ATTEST_WINDOW_RIGHT) ? at_most(problem->window_right, FAR) : FAR;
     if (has(layout, ATTEST_CAUSAL))
