@@ -77,13 +77,14 @@ $(BUILD)/obj/tool/base/embedded.o: ALL_CFLAGS += -DEMULATED_DRIVER='"$(EMULATED_
 $(BUILD)/obj/tool/base/embedded.o: $(EMULATED_DRIVER) $(wildcard tool/emulation/device/*) $(wildcard include/*.h include/attest/*.cuh suites/*.txt tool/report/*.css templates/*) lib/cuda/kernels/cuda_fwd_scalar.cu
 
 # Kernels are compiled from the text that the gates compile, which is preprocessed with the flags of tool/build/build.c and no others: no
-# macro tells the library's build from the one that is proven. The entry function is for the gates alone, and becomes local.
+# macro tells the library's build from the one that is proven. The entry function is for the gates alone, and becomes local. Where
+# variables are in code that is inlined and unrolled so much takes more room than the library: of kernels a plain -g keeps lines alone.
 KERNEL_TEXT_FLAGS := -std=c11 -D_GNU_SOURCE -DATTEST_STANDALONE -O3 -fPIC -Iinclude
 $(BUILD)/obj/lib/cpu/cpu_fwd_%.o: lib/cpu/cpu_fwd_%.c Makefile
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  CC  $<")
 	$(Q)$(CC) $(KERNEL_TEXT_FLAGS) $(call flags_of,$<) -MMD -MP -MF $(@:.o=.d) -MT $@ -E -C $< -o $(@:.o=.i)
-	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -c $(@:.o=.i) -o $@
+	$(Q)$(CC) $(patsubst -g,-g1,$(filter-out -MMD -MP,$(ALL_CFLAGS))) -c $(@:.o=.i) -o $@
 	$(Q)$(OBJCOPY) --localize-symbol=attest_cpu_kernel_entry $@
 
 $(BUILD)/obj/%.o: %.c Makefile

@@ -6,12 +6,12 @@ need pkg-config mandoc
 root=$work/root
 check "make install DESTDIR= PREFIX=/usr" make BUILD="$BUILD" CC="$CC" install DESTDIR="$root" PREFIX=/usr
 [ $failed = 0 ] || finish
-for file in bin/attest include/attest.h include/attest_kernel_cuda.h $(ls include/attest/*.cuh) lib/libattest.a lib/libattest.so lib/libattest.so.0 lib/pkgconfig/attest.pc \
+for file in bin/attest include/attest.h include/attest_kernel_cuda.h $(ls include/attest/*.cuh) include/attest/flags.def lib/libattest.a lib/libattest.so lib/libattest.so.0 lib/pkgconfig/attest.pc \
     share/man/man1/attest.1 share/man/man3/attest.3; do
     [ -e "$root/usr/$file" ]
     result $? "/usr/$file is there"
 done
-[ "$(find "$root/usr/include" -type f | wc -l)" = 8 ] && cmp -s "$root/usr/include/attest/ptx.cuh" lib/cuda/kernels/ptx.cuh
+[ "$(find "$root/usr/include" -type f | wc -l)" = 9 ] && cmp -s "$root/usr/include/attest/ptx.cuh" lib/cuda/kernels/ptx.cuh
 result $? "the headers are files of their own, and the vocabulary is that of the library's kernels"
 [ "$(readlink "$root/usr/lib/libattest.so")" = libattest.so.0 ]
 result $? "libattest.so points to libattest.so.0"

@@ -224,8 +224,10 @@ static void by_hand(void)
             used += snprintf(got + used, sizeof got - (size_t)used, "%s%" PRId64, i ? ", " : "", info.stride[i]);
         snprintf(got + used, sizeof got - (size_t)used, "], %" PRId64 " bytes from %" PRId64, info.bytes, info.first_byte);
         tap_check(!strcmp(got, table[n].want), "%s of %s is %s, not %s", table[n].tensor, table[n].line, got, table[n].want);
-        tap_check(info.present == 1 && info.element_size == (strstr(type, "32") ? 4 : 2), "%s of %s has elements of %u bytes",
-                  table[n].tensor, table[n].line, info.element_size);
+        tap_check(info.present == 1 && info.element_size == (strstr(type, "32")   ? 4
+                                                             : strstr(type, "16") ? 2
+                                                                                  : 1),
+                  "%s of %s has elements of %u bytes", table[n].tensor, table[n].line, info.element_size);
         for (uint32_t i = info.rank; i < 4; i++)
             tap_check(!info.shape[i] && !info.stride[i], "%s of %s has more axes than its rank", table[n].tensor, table[n].line);
     }

@@ -98,6 +98,25 @@ static const char *with_tile(const char *name, const char *glob)
     return text;
 }
 
+/* The one that a plan runs: its name in the table of kernels. */
+static int select_choice(struct session *session, const attest_problem *problem, const char **name, char *why, size_t why_size)
+{
+    attest_kernel_info info = {.size = sizeof info};
+    attest_plan *plan = NULL;
+    int count = 0;
+    if (attest_plan_create(session->context, problem, NULL, &plan) != ATTEST_OK) {
+        snprintf(why, why_size, "%s", attest_context_detail(session->context));
+        return 0;
+    }
+    for (size_t i = 0; i < attest_kernel_count() && !count; i++)
+        if (attest_kernel_get(i, &info) == ATTEST_OK && strcmp(info.name, attest_plan_kernel(plan)) == 0) {
+            *name = info.name;
+            count = 1;
+        }
+    attest_plan_destroy(plan);
+    return count;
+}
+
 int kernels_select(struct session *session, const attest_problem *problem, const char **names, int most, char *why, size_t why_size)
 {
     const char *glob = session->options.kernel;
@@ -105,19 +124,19 @@ int kernels_select(struct session *session, const attest_problem *problem, const
     int count = 0;
     int matches = 0;
     snprintf(why, why_size, "no kernel takes it");
+    if (!glob)
+        return select_choice(session, problem, names, why, why_size);
     for (size_t i = 0; i < attest_kernel_count() && count < most; i++) {
         char reason[512] = "";
-        if (attest_kernel_get(i, &info) != ATTEST_OK || (glob && !kernel_matches(glob, info.name)))
+        if (attest_kernel_get(i, &info) != ATTEST_OK || !kernel_matches(glob, info.name))
             continue;
         matches++;
         if (attest_kernel_refusal(session->context, i, problem, reason, sizeof reason) == ATTEST_OK) {
             names[count++] = with_tile(info.name, glob);
-            if (!glob)
-                return count;
         } else if (matches == 1) {
             snprintf(why, why_size, "%s: %s", info.name, reason);
         } else {
-            snprintf(why, why_size, "none of the kernels %s takes it here; attest explain says why", glob ? glob : "*");
+            snprintf(why, why_size, "none of the kernels %s takes it here; attest explain says why", glob);
         }
     }
     return count;
