@@ -183,6 +183,19 @@ static void first_keys(void)
     each_kernel(starts_of_kernel);
 }
 
+/* Tensors of sequence b alone, whose rows are `rows` apart; outputs on the other side. */
+static attest_tensors tensors_alone(const attest_problem *alone, int b, int64_t rows)
+{
+    const size_t size = alone->dtype == ATTEST_F32 ? 4 : 2, bytes = (size_t)(HEADS * rows * DIM) * size;
+    attest_tensors t = tensors_of(alone, 1);
+    t.q = q + (size_t)b * bytes;
+    t.k = k + (size_t)(b * HEADS_KV * MOST_KEYS * DIM) * size;
+    t.v = v + (size_t)(b * HEADS_KV * MOST_KEYS * DIM) * size;
+    t.o = o[1] + (size_t)b * bytes;
+    t.lse = lse[1] + b * HEADS * rows;
+    return t;
+}
+
 /* Rows that exist are those of a shorter problem, bit for bit, and the others are not written. */
 static void counts_of_kernel(attest_context *context, const char *kernel, uint32_t dtype, int64_t rows)
 {
@@ -198,13 +211,7 @@ static void counts_of_kernel(attest_context *context, const char *kernel, uint32
         alone.batch = 1;
         alone.stride_q[1] = alone.stride_o[1] = rows * DIM;
         alone.stride_lse[1] = rows;
-        const size_t size = dtype == ATTEST_F32 ? 4 : 2, bytes = (size_t)(HEADS * rows * DIM) * size;
-        attest_tensors u = tensors_of(&alone, 1);
-        u.q = q + (size_t)b * bytes;
-        u.k = k + (size_t)(b * HEADS_KV * MOST_KEYS * DIM) * size;
-        u.v = v + (size_t)(b * HEADS_KV * MOST_KEYS * DIM) * size;
-        u.o = o[1] + (size_t)b * bytes;
-        u.lse = lse[1] + b * HEADS * rows;
+        attest_tensors u = tensors_alone(&alone, b, rows);
         if (numbers[2][b] > 0)
             compute(context, kernel, &alone, &u);
     }
@@ -276,14 +283,8 @@ static void slopes_of_kernel(attest_context *context, const char *kernel, uint32
         return;
     for (int b = 0; b < BATCH; b++) {
         attest_problem one = make(dtype, rows, ATTEST_ALIBI | ATTEST_BOTTOM_RIGHT);
-        const size_t size = dtype == ATTEST_F32 ? 4 : 2, bytes = (size_t)(HEADS * rows * DIM) * size;
         one.batch = 1;
-        attest_tensors u = tensors_of(&one, 1);
-        u.q = q + (size_t)b * bytes;
-        u.k = k + (size_t)(b * HEADS_KV * MOST_KEYS * DIM) * size;
-        u.v = v + (size_t)(b * HEADS_KV * MOST_KEYS * DIM) * size;
-        u.o = o[1] + (size_t)b * bytes;
-        u.lse = lse[1] + b * HEADS * rows;
+        attest_tensors u = tensors_alone(&one, b, rows);
         u.alibi_slopes = slopes + b * HEADS;
         compute(context, kernel, &one, &u);
     }
