@@ -20,6 +20,7 @@ static const char *const problems[] = {
     "fwd:f32:b3:hq4:hkv2:s20:d16:lens:alibi:sink:bias:lse",
     "fwd:f16:b3:hq4:hkv2:sq12:skv40:d16:page=8,20:lens",
     "fwd:f32:b4:h2:s30:d8:varlenq=60:varlenkv=80:causal:lse",
+    "fwd:f32:b9:h2:sq5:skv12:d8:qlens:starts:offsets:mask",
 };
 
 static void note_changes(struct watched *watched, const struct inputs *now)
@@ -96,7 +97,7 @@ static void test_before(void)
 /* Lengths, ends of packed sequences and pages are out of range, and nothing else is. */
 static void test_out_of_range(void)
 {
-    static const char *const names[] = {"kv_lengths", "page_table", "cu_seqlens_q", "cu_seqlens_kv"};
+    static const char *const names[] = {"kv_lengths", "page_table", "cu_seqlens_q", "cu_seqlens_kv", "q_lengths", "kv_starts"};
     for (size_t n = 0; n < sizeof problems / sizeof *problems; n++) {
         struct contents contents = {0};
         attest_problem problem;

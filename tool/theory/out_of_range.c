@@ -28,19 +28,17 @@ static int32_t *copy_numbers(const int32_t *of, int64_t count)
     return made;
 }
 
-/* Lengths at the end of their range. Returns how many were changed. */
-static int change_lengths(const struct inputs *inputs, uint64_t seed, int32_t *lengths)
+/* Numbers of the sequences that are at an end of their range, which goes from 0 to `most`, or to what a sequence has of a packed tensor.
+ * Returns how many were changed. */
+static int change_numbers(const int32_t *cumulative, int64_t most, int64_t batch, uint64_t seed, int32_t *numbers)
 {
-    const attest_problem *problem = &inputs->problem;
     int changed = 0;
-    for (int64_t b = 0; b < problem->batch; b++) {
+    for (int64_t b = 0; b < batch; b++) {
         const uint64_t bits = random_bits(seed, STREAM_RANGE, (uint64_t)b);
-        int64_t most = problem->seq_kv;
-        if (inputs->cu_kv && inputs->cu_kv[b + 1] - inputs->cu_kv[b] < most)
-            most = inputs->cu_kv[b + 1] - inputs->cu_kv[b];
-        const bool above = lengths[b] == most;
-        if (above || lengths[b] == 0) {
-            lengths[b] = beyond(bits, most, above);
+        const int64_t own = cumulative && cumulative[b + 1] - cumulative[b] < most ? cumulative[b + 1] - cumulative[b] : most;
+        const bool above = numbers[b] == own;
+        if (above || numbers[b] == 0) {
+            numbers[b] = beyond(bits, own, above);
             changed++;
         }
     }
@@ -81,8 +79,15 @@ bool right_out_of_range(struct subject subject, const struct inputs *inputs, con
     wrong.cu_q = copy_numbers(inputs->cu_q, problem->batch + 1);
     wrong.cu_kv = copy_numbers(inputs->cu_kv, problem->batch + 1);
     wrong.pages = copy_numbers(inputs->pages, inputs->page_entries);
+    wrong.rows = copy_numbers(inputs->rows, problem->batch);
+    wrong.starts = copy_numbers(inputs->starts, problem->batch);
     if (wrong.lengths)
-        changed += change_lengths(inputs, seed, wrong.lengths);
+        changed += change_numbers(inputs->cu_kv, problem->seq_kv, problem->batch, seed, wrong.lengths);
+    if (wrong.rows)
+        changed += change_numbers(inputs->cu_q, problem->seq_q, problem->batch, seed + 2, wrong.rows);
+    /* The range of a first key ends with the keys there are: with lengths, at those. */
+    if (wrong.starts && !inputs->lengths)
+        changed += change_numbers(inputs->cu_kv, problem->seq_kv, problem->batch, seed + 3, wrong.starts);
     const bool apart = inputs->tensors.cu_seqlens_q != inputs->tensors.cu_seqlens_kv; /* one array has two ranges */
     if (wrong.cu_q && apart)
         changed += change_ends(problem, problem->total_q, seed, wrong.cu_q);
@@ -99,6 +104,8 @@ bool right_out_of_range(struct subject subject, const struct inputs *inputs, con
         inputs_replace(&wrong, inputs->cu_kv, wrong.cu_kv);
     }
     inputs_replace(&wrong, inputs->pages, wrong.pages);
+    inputs_replace(&wrong, inputs->rows, wrong.rows);
+    inputs_replace(&wrong, inputs->starts, wrong.starts);
     bool right = true;
     if (changed && outputs_make(&again, inputs)) {
         char what[256] = "";
@@ -114,6 +121,8 @@ bool right_out_of_range(struct subject subject, const struct inputs *inputs, con
     free(wrong.cu_q);
     free(wrong.cu_kv);
     free(wrong.pages);
+    free(wrong.rows);
+    free(wrong.starts);
     outputs_free(&again);
     return right;
 }
