@@ -37,7 +37,8 @@ def to_bf16(x):
     return (bits >> 16).astype("<u2"), bits.view("<f4")
 
 
-def attention(q, k, v, scale, causal=False, bottom_right=False, left=None, right=None, softcap=None, slopes=None, bias=None, sinks=None):
+def attention(q, k, v, scale, causal=False, bottom_right=False, left=None, right=None, softcap=None, slopes=None, bias=None, sinks=None,
+              mask=None, offset=None, start=0):
     """One sequence: q [hq, n, d], k [hkv, m, d], v [hkv, m, dv], all float64. Returns O and LSE."""
     group = q.shape[0] // k.shape[0]
     k, v = np.repeat(k, group, 0), np.repeat(v, group, 0)
@@ -45,20 +46,20 @@ def attention(q, k, v, scale, causal=False, bottom_right=False, left=None, right
     s = scale * np.einsum("hid,hjd->hij", q, k)
     if softcap:
         s = softcap * np.tanh(s / softcap)
-    row = np.arange(n)[:, None] + (m - n if bottom_right else 0)
+    row = np.arange(n)[:, None] + (offset if offset is not None else m - n if bottom_right else 0)
     key = np.arange(m)[None, :]
     if slopes is not None:
         s = s - slopes[:, None, None] * np.abs(row - key)
     if bias is not None:
         s = s + bias
-    hidden = np.zeros((n, m), bool)
+    hidden = np.broadcast_to(key < start, (n, m)) | np.zeros((n, m), bool)
     if causal:
         hidden |= key > row
     if left is not None:
         hidden |= key < row - left
     if right is not None:
         hidden |= key > row + right
-    s = np.where(hidden, -np.inf, s)
+    s = np.where(hidden if mask is None else hidden | (mask == 0), -np.inf, s)
     top = s.max(-1, initial=-np.inf, keepdims=True)
     if sinks is not None:
         top = np.maximum(top, sinks[:, None, None])
@@ -107,7 +108,9 @@ def dense(shape):
 
 
 def batch_of(q, k, v, **options):
-    both = [attention(*(x.astype("f8") for x in one), **{n: (o[b] if n == "bias" else o) for n, o in options.items()})
+    each = ("bias", "mask", "offset", "start")  # of these every sequence has its own; and of slopes if there are as many
+    both = [attention(*(x.astype("f8") for x in one),
+                      **{n: (o[b] if n in each or (n == "slopes" and o.ndim == 2) else o) for n, o in options.items()})
             for b, one in enumerate(zip(q, k, v))]
     return np.stack([o for o, _ in both]), np.stack([l for _, l in both])
 
@@ -131,6 +134,20 @@ for kernel in kernels:
             *batch_of(q, k, v, scale=0.25, slopes=slopes.astype("f8"), bottom_right=True), 2e-6, extra)
     compare(tag + "sinks", f"fwd:f32:{base}:sink", dict(arrays, sinks=sinks), *batch_of(q, k, v, scale=0.25, sinks=sinks.astype("f8")), 2e-6, extra)
     compare(tag + "bias", f"fwd:f32:{base}:bias", dict(arrays, bias=bias), *batch_of(q, k, v, scale=0.25, bias=bias.astype("f8")), 2e-6, extra)
+
+    mask = rng.integers(0, 4, (2, 4, 9, 21)).astype("u1")
+    compare(tag + "mask of bytes", f"fwd:f32:{base}:mask", dict(arrays, mask=mask), *batch_of(q, k, v, scale=0.25, mask=mask), 2e-6, extra)
+    one = rng.integers(0, 3, (1, 1, 9, 21)) > 0
+    compare(tag + "one mask of booleans", f"fwd:f32:{base}:mask:ms=0,0,21,1:bias", dict(arrays, mask=one, bias=bias),
+            *batch_of(q, k, v, scale=0.25, mask=np.broadcast_to(one, mask.shape), bias=bias.astype("f8")), 2e-6, extra)
+    offsets, starts = np.array([5, -2], "<i4"), np.array([0, 17], "<i8")
+    compare(tag + "row offsets", f"fwd:f32:{base}:causal:offsets", dict(arrays, **{"row-offsets": offsets}),
+            *batch_of(q, k, v, scale=0.25, causal=True, offset=offsets), 2e-6, extra)
+    compare(tag + "first keys", f"fwd:f32:{base}:starts", dict(arrays, **{"kv-starts": starts}),
+            *batch_of(q, k, v, scale=0.25, start=starts), 2e-6, extra)
+    ladders = dense((2, 4)).astype("<f4")
+    compare(tag + "slopes of each sequence", f"fwd:f32:{base}:alibi:as=4", dict(arrays, **{"alibi-slopes": ladders}),
+            *batch_of(q, k, v, scale=0.25, slopes=ladders.astype("f8")), 2e-6, extra)
 
 for layout in (":layout=bshd", ":qs=600,-150,16"):
     compare("strides" + layout, f"fwd:f32:{base}{layout}", {"q": q, "k": k, "v": v}, *batch_of(q, k, v, scale=0.25), 2e-6)
@@ -175,6 +192,8 @@ with tempfile.TemporaryDirectory() as folder:
         done, got = run(f"fwd:f32:{base}", folder, {"q": array})
         result(done.returncode == 2 and "q.npy" in done.stderr and not os.path.exists(os.path.join(folder, "result-out.npy")),
                "refused: " + name, f"exit {done.returncode}: {done.stderr}")
+    done, got = run(f"fwd:f32:{base}:mask", folder, {"mask": np.ones((2, 4, 9, 21), "<f4")})
+    result(done.returncode == 2 and "|u1" in done.stderr, "refused: a mask of floats", f"exit {done.returncode}: {done.stderr}")
     for name, data in {"no .npy": b"hello", "cut short": open(os.path.join(folder, "q.npy"), "rb").read()[:-5], "empty": b""}.items():
         path = os.path.join(folder, "broken.npy")
         open(path, "wb").write(data)

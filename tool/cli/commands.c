@@ -27,7 +27,8 @@ const struct command commands[] = {
      "strides of the problem.\n"
      "f32 arrays are '<f4'. f16 arrays are '<f2'; bf16 arrays are their raw bits as '<u2' (or 'V2', as ml_dtypes writes them). "
      "Both "
-     "may also be '<f4', which is rounded to nearest even. Lengths and page tables are '<i4' or '<i8'. Fortran order is read; "
+     "may also be '<f4', which is rounded to nearest even. Lengths and page tables are '<i4' or '<i8', masks bytes or booleans, "
+     "'|u1' or '|b1'. Fortran order is read; "
      "big-endian is refused. O is written as '<f4' or '<f2'; a bf16 O as '<f4', which holds it exactly. Files are replaced only "
      "when "
      "they are complete.",

@@ -63,15 +63,17 @@ bool npy_read_view(const char *path, const char *name, const struct view *view, 
 {
     static const char *const wants[] = {[ATTEST_F32] = "'<f4'",
                                         [ATTEST_F16] = "'<f2', or '<f4', which is rounded",
-                                        [ATTEST_BF16] = "raw bits '<u2', or '<f4', which is rounded"};
+                                        [ATTEST_BF16] = "raw bits '<u2', or '<f4', which is rounded",
+                                        [ATTEST_U8] = "bytes or booleans, '|u1' or '|b1'"};
     struct npy npy;
     unsigned char *bytes;
     if (!open_array(path, name, view->rank, view->shape, &npy, &bytes, why, why_size))
         return false;
-    bool floats = npy.kind == 'f' && npy.item_size == 4;
+    bool floats = npy.kind == 'f' && npy.item_size == 4 && dtype != ATTEST_U8;
+    bool single = npy.item_size == 1 && dtype == ATTEST_U8 && (npy.kind == 'u' || npy.kind == 'b');
     bool halves = npy.item_size == 2 &&
                   ((dtype == ATTEST_F16 && npy.kind == 'f') || (dtype == ATTEST_BF16 && (npy.kind == 'u' || npy.kind == 'V')));
-    bool taken = floats || halves || wrong_type(path, name, &npy, wants[dtype], why, why_size);
+    bool taken = floats || halves || single || wrong_type(path, name, &npy, wants[dtype], why, why_size);
     for (int64_t index = 0; index < npy.count && taken; index++) {
         const unsigned char *from = npy.data + file_index(&npy, index) * npy.item_size;
         int64_t to = view_at(view, index);
@@ -79,6 +81,8 @@ bool npy_read_view(const char *path, const char *name, const struct view *view, 
             float value;
             memcpy(&value, from, sizeof value);
             element_store(at, dtype, to, value);
+        } else if (single) {
+            ((uint8_t *)at)[to] = *from;
         } else {
             memcpy((uint16_t *)at + to, from, 2);
         }
