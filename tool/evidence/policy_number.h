@@ -9,7 +9,7 @@ enum {
      * which gates changed with which number. Records of before this number was written down are of policy 1. */
     POLICY_NUMBER = 4,
     /* Counts up whenever the same seed draws other problems or other inputs. Records of before are of generator 1. */
-    GENERATOR_VERSION = 14
+    GENERATOR_VERSION = 15
 };
 
 #endif

@@ -250,8 +250,9 @@ static void simplify(int row[COVERING_FIELDS], int tries)
 /* Levels of fields for a line whose keys all have about the same weight. */
 static void make_even(int row[COVERING_FIELDS])
 {
-    static const int off[] = {FIELD_window_left, FIELD_window_right, FIELD_mask, FIELD_softcap, FIELD_scale,
-                              FIELD_alibi,       FIELD_bias_type,    FIELD_sink, FIELD_shared,  FIELD_pages};
+    static const int off[] = {FIELD_window_left, FIELD_window_right, FIELD_mask,  FIELD_softcap, FIELD_scale,
+                              FIELD_alibi,       FIELD_bias_type,    FIELD_sink,  FIELD_shared,  FIELD_pages,
+                              FIELD_bytes,       FIELD_starts,       FIELD_counts};
     for (int n = 0; n < COUNT_OF(off); n++)
         row[off[n]] = 0;
     row[FIELD_qk] = QK_ONE_ROW;
