@@ -66,23 +66,30 @@ static bool has(const struct inputs *inputs, const char *name)
     return tensor_pointer(&inputs->tensors, &list.of[tensor_find(&list, name)]) != NULL;
 }
 
+/* Inputs of a problem with these contents, and room for its outputs; false, and a failure, if they cannot be had. */
+static bool inputs_for(const char *text, const char *words, struct inputs *inputs, struct outputs *outputs)
+{
+    struct contents contents = {0};
+    attest_problem problem;
+    enum exit_code code;
+    char why[512] = "";
+    bool made = contents_parse(words, &contents, why, sizeof why) &&
+                attest_problem_parse(text, &problem, why, sizeof why) == ATTEST_OK &&
+                inputs_make_with(&problem, tap.seed, &contents, inputs, &code, why, sizeof why);
+    return tap_check(made, "%s: %s", text, why) && tap_check(outputs_make(outputs, inputs), "out of memory");
+}
+
 /* Over some seeds, every input of the problem is another one at some time. */
 static void test_before(void)
 {
     static const char *const names[] = {"q", "k", "v", "bias", "alibi_slopes", "sinks", "kv_lengths"};
     for (size_t n = 0; n < sizeof problems / sizeof *problems; n++) {
-        attest_problem problem;
         struct inputs inputs;
         struct outputs outputs;
-        enum exit_code code;
         char why[512] = "";
-        if (!tap_case("%s", problems[n]))
-            continue;
-        tap_check(attest_problem_parse(problems[n], &problem, why, sizeof why) == ATTEST_OK, "%s", why);
-        if (!tap_check(inputs_make(&problem, tap.seed, NULL, &inputs, &code, why, sizeof why), "%s", why))
+        if (!tap_case("%s", problems[n]) || !inputs_for(problems[n], "", &inputs, &outputs))
             continue;
         struct watched watched = {.inputs = &inputs};
-        tap_check(outputs_make(&outputs, &inputs), "out of memory");
         for (uint64_t seed = 0; seed < 60; seed++)
             same_after_another((struct subject){run, run_after, &watched}, &inputs, &outputs, seed, why, sizeof why);
         tap_check(watched.calls == 60, "%d calls", watched.calls);
@@ -99,21 +106,13 @@ static void test_out_of_range(void)
 {
     static const char *const names[] = {"kv_lengths", "page_table", "cu_seqlens_q", "cu_seqlens_kv", "q_lengths", "kv_starts"};
     for (size_t n = 0; n < sizeof problems / sizeof *problems; n++) {
-        struct contents contents = {0};
-        attest_problem problem;
         struct inputs inputs;
         struct outputs outputs;
         struct execution execution;
-        enum exit_code code;
         char why[512] = "";
-        if (!tap_case("%s", problems[n]))
-            continue;
-        tap_check(contents_parse("lengths=full", &contents, why, sizeof why), "%s", why);
-        tap_check(attest_problem_parse(problems[n], &problem, why, sizeof why) == ATTEST_OK, "%s", why);
-        if (!tap_check(inputs_make_with(&problem, tap.seed, &contents, &inputs, &code, why, sizeof why), "%s", why))
+        if (!tap_case("%s", problems[n]) || !inputs_for(problems[n], "lengths=full", &inputs, &outputs))
             continue;
         struct watched watched = {.inputs = &inputs};
-        tap_check(outputs_make(&outputs, &inputs), "out of memory");
         right_out_of_range((struct subject){run, run_after, &watched}, &inputs, &outputs, tap.seed, &execution, why, sizeof why);
         tap_check(watched.calls == 1, "%d calls", watched.calls);
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)

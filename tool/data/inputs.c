@@ -396,39 +396,30 @@ static void draw_keys(struct maker *maker, struct buffer *buffer, char tensor, c
     }
 }
 
-/* A quarter of the keys is hidden; those that are not have any other byte. */
-static void draw_mask(struct maker *maker)
+/* A bias: one key in sixteen is hidden. */
+static float bias_drawn(uint64_t bits)
 {
-    struct inputs *in = maker->in;
-    const attest_problem *problem = &in->problem;
-    const int64_t *stride = problem->stride_mask;
-    for (int64_t b = 0; b < problem->batch; b++)
-        for (int64_t h = 0; h < problem->heads_q; h++)
+    return bits % 16 == 0 ? -INFINITY : random_normal(random_mix(bits));
+}
+
+/* A mask: a quarter of the keys is hidden, and the others have any other byte. */
+static float mask_drawn(uint64_t bits)
+{
+    return bits % 4 == 0 ? 0 : bits % 4 == 1 ? 1 : (float)(uint8_t)(bits >> 8 | 1);
+}
+
+/* A number for each row and key that there are. */
+static void draw_pairs(struct maker *maker, const struct buffer *to, const int64_t stride[4], enum stream stream,
+                       float (*drawn)(uint64_t bits))
+{
+    const struct inputs *in = maker->in;
+    for (int64_t b = 0; b < in->problem.batch; b++)
+        for (int64_t h = 0; h < in->problem.heads_q; h++)
             for (int64_t i = 0; i < layout_rows(&in->layout, b); i++)
                 for (int64_t j = 0; j < layout_keys(&in->layout, b); j++) {
                     const int64_t at = b * stride[0] + h * stride[1] + i * stride[2] + j * stride[3];
-                    const uint64_t bits = random_bits(maker->seed, STREAM_MASK, (uint64_t)at);
-                    ((uint8_t *)in->mask.at)[at] = bits % 4 == 0 ? 0 : bits % 4 == 1 ? 1 : (uint8_t)(bits >> 8 | 1);
+                    element_store(to->at, to->dtype, at, drawn(random_bits(maker->seed, stream, (uint64_t)at)));
                 }
-}
-
-static void draw_bias(struct maker *maker)
-{
-    struct inputs *in = maker->in;
-    const attest_problem *problem = &in->problem;
-    const int64_t *stride = problem->stride_bias;
-    for (int64_t b = 0; b < problem->batch; b++) {
-        for (int64_t h = 0; h < problem->heads_q; h++) {
-            for (int64_t i = 0; i < layout_rows(&in->layout, b); i++) {
-                for (int64_t j = 0; j < layout_keys(&in->layout, b); j++) {
-                    int64_t at = b * stride[0] + h * stride[1] + i * stride[2] + j * stride[3];
-                    uint64_t bits = random_bits(maker->seed, STREAM_BIAS, (uint64_t)at);
-                    float value = bits % 16 == 0 ? -INFINITY : random_normal(random_mix(bits));
-                    element_store(in->bias.at, problem->dtype_bias, at, value);
-                }
-            }
-        }
-    }
 }
 
 /* A large tensor: room for it, and its file if there is one. *drawn says whether the caller is to draw it. */
@@ -490,13 +481,13 @@ static bool make_all(struct maker *maker)
         if (!take_tensor(maker, &in->bias, 'b', FILE_BIAS, problem->dtype_bias, &drawn))
             return false;
         if (drawn)
-            draw_bias(maker);
+            draw_pairs(maker, &in->bias, problem->stride_bias, STREAM_BIAS, bias_drawn);
     }
     if (problem->flags & ATTEST_MASK) {
         if (!take_tensor(maker, &in->mask, 'm', FILE_MASK, ATTEST_U8, &drawn))
             return false;
         if (drawn)
-            draw_mask(maker);
+            draw_pairs(maker, &in->mask, problem->stride_mask, STREAM_MASK, mask_drawn);
     }
     const int64_t step = problem->stride_alibi_slopes;
     float *slopes = in->slopes && step < 0 && problem->batch > 0 ? in->slopes - (problem->batch - 1) * step : in->slopes;

@@ -286,19 +286,16 @@ static bool find_opponent(struct proof *proof, struct store *store, char *why, s
     } else if (champion && image && store &&
                strcmp(image, json_string_value(json_object_get(proof->candidate.facts, "image"))) != 0) {
         opponent->image = store_artefact(store, image);
-        if (opponent->image && proof->candidate.kind == CANDIDATE_SHIPPED && !proof->candidate.cuda &&
-            is_of_another_abi(opponent->image)) {
+        const char *before = champion_before(statements, class, problem_class(proof), champion);
+        if (opponent->image && !proof->candidate.cuda && is_of_another_abi(opponent->image)) {
             free(opponent->image);
             opponent->image = NULL;
             proof->reigns = true;
-            json_decref(statements);
-            return true;
-        }
-        const char *before = champion_before(statements, class, problem_class(proof), champion);
-        if (opponent->image)
+        } else if (opponent->image) {
             opponent->name = strdup(champion);
-        else if (before)
+        } else if (before) {
             opponent->name = strdup(before);
+        }
     } else if (champion) {
         proof->reigns = true;
     }
